@@ -1,0 +1,112 @@
+"""Experiments that treat people well and measure every arm accurately, with one dial between the two.
+
+Names are loaded when first used, so that importing the package is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from equipoise.bandit import Bandit as Bandit
+    from equipoise.errors import EquipoiseError as EquipoiseError
+    from equipoise.errors import InvalidInput as InvalidInput
+    from equipoise.errors import MissingExtra as MissingExtra
+    from equipoise.errors import NoSuchWeight as NoSuchWeight
+    from equipoise.errors import UnexpectedReward as UnexpectedReward
+    from equipoise.errors import UnknownArm as UnknownArm
+    from equipoise.errors import UnknownName as UnknownName
+    from equipoise.goals import Frontier as Frontier
+    from equipoise.goals import frontier as frontier
+    from equipoise.goals import weight_for_error as weight_for_error
+    from equipoise.goals import weight_for_reward as weight_for_reward
+    from equipoise.objective import error as error
+    from equipoise.objective import optimal_allocation as optimal_allocation
+    from equipoise.objective import optimal_pulls as optimal_pulls
+    from equipoise.objective import regret as regret
+    from equipoise.objective import reward as reward
+    from equipoise.objective import smoothness as smoothness
+    from equipoise.objective import strong_concavity as strong_concavity
+    from equipoise.objective import tradeoff as tradeoff
+    from equipoise.policies import GAFS as GAFS
+    from equipoise.policies import UCB as UCB
+    from equipoise.policies import Choice as Choice
+    from equipoise.policies import EpsilonGreedy as EpsilonGreedy
+    from equipoise.policies import Fixed as Fixed
+    from equipoise.policies import ForcingBalance as ForcingBalance
+    from equipoise.policies import GAFSMax as GAFSMax
+    from equipoise.policies import NaiveUCB as NaiveUCB
+    from equipoise.policies import OptimisticBalance as OptimisticBalance
+    from equipoise.policies import Policy as Policy
+    from equipoise.policies import ThompsonBalance as ThompsonBalance
+    from equipoise.policies import ThompsonSampling as ThompsonSampling
+    from equipoise.policies import UCBExplore as UCBExplore
+    from equipoise.policies import Uniform as Uniform
+    from equipoise.separable import MEAN_SQUARE as MEAN_SQUARE
+    from equipoise.separable import ROOT_MEAN_SQUARE as ROOT_MEAN_SQUARE
+    from equipoise.separable import Objective as Objective
+    from equipoise.separable import PowerObjective as PowerObjective
+    from equipoise.separable import SeparableObjective as SeparableObjective
+    from equipoise.stats import ArmStats as ArmStats
+
+_HOME = {
+    "bandit": ("Bandit",),
+    "errors": (
+        "EquipoiseError",
+        "InvalidInput",
+        "MissingExtra",
+        "NoSuchWeight",
+        "UnexpectedReward",
+        "UnknownArm",
+        "UnknownName",
+    ),
+    "goals": ("Frontier", "frontier", "weight_for_error", "weight_for_reward"),
+    "objective": (
+        "error",
+        "optimal_allocation",
+        "optimal_pulls",
+        "regret",
+        "reward",
+        "smoothness",
+        "strong_concavity",
+        "tradeoff",
+    ),
+    "policies": (
+        "GAFS",
+        "UCB",
+        "Choice",
+        "EpsilonGreedy",
+        "Fixed",
+        "ForcingBalance",
+        "GAFSMax",
+        "NaiveUCB",
+        "OptimisticBalance",
+        "Policy",
+        "ThompsonBalance",
+        "ThompsonSampling",
+        "UCBExplore",
+        "Uniform",
+    ),
+    "separable": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
+    "stats": ("ArmStats",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in {"theory", "testing"}:
+        return import_module(f"equipoise.{name}")
+    raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,129 @@
+"""Checks at the edge: turn what a caller passed into arrays and numbers, or say what was expected."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from equipoise.arrays import FloatArray
+
+
+def number_between(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
+    """Return `value` as a float in [low, high], or in (low, high] when `open_low`.
+
+    Examples
+    --------
+    >>> number_between("reward_weight", 0.5, 0, 1)
+    0.5
+    >>> number_between("reward_weight", 1.3, 0, 1)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: reward_weight must be in [0, 1]; got 1.3
+    """
+    number = _as_float(name, value)
+    if not (low < number if open_low else low <= number) or not number <= high or math.isinf(number):
+        opening = "(" if open_low or math.isinf(low) else "["
+        closing = ")" if math.isinf(high) else "]"
+        raise InvalidInput(f"{name} must be in {opening}{low:g}, {high:g}{closing}; got {value!r}")
+    return number
+
+
+def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return `value` as an int of at least `low` (and at most `high`)."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a whole number; got {value!r}") from None
+    if number < low or (high is not None and number > high):
+        upper = "" if high is None else f" and at most {high}"
+        raise InvalidInput(f"{name} must be at least {low}{upper}; got {number}")
+    return number
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of the allowed words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    return value
+
+
+def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
+    """Return a one-dimensional array of finite floats, one per arm."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be one number per arm; got {values!r}") from error
+    if array.ndim != 1 or np.ndim(values) == 0:
+        raise InvalidInput(f"{name} must be one number per arm; got an array of shape {np.shape(values)}")
+    if size is not None and array.size != size:
+        raise InvalidInput(f"{name} must have {size} entries, one per arm; got {array.size}")
+    if array.size == 0:
+        raise InvalidInput(f"{name} must have at least one arm; got none")
+    if not np.isfinite(array).all():
+        arm = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise InvalidInput(f"{name} must be finite; got {array[arm]} for arm {arm}")
+    return array
+
+
+def non_negative(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
+    """Return a `vector` without negative entries."""
+    array = vector(name, values, size=size)
+    if array.min() < 0:
+        arm = int(array.argmin())
+        raise InvalidInput(f"{name} must not be negative; got {array[arm]} for arm {arm}")
+    return array
+
+
+def means_and_stds(mean: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations of the same arms."""
+    means = vector("mean", mean)
+    return means, non_negative("std", std, size=means.size)
+
+
+def floors(floor: ArrayLike, n_arms: int) -> FloatArray:
+    """Return one floor per arm, from one number for all arms or one per arm.
+
+    Examples
+    --------
+    >>> floors(0.1, 3)
+    array([0.1, 0.1, 0.1])
+    >>> floors(0.5, 3)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: floors must add up to at most 1; got 1.5 for 3 arms
+    """
+    if np.ndim(floor) == 0:
+        array = np.full(n_arms, number_between("floor", floor, 0, 1))
+    else:
+        array = non_negative("floor", floor, size=n_arms)
+    total = float(array.sum())
+    # 1/K summed K times may exceed 1 by rounding; such floors leave nothing to choose, they are no mistake.
+    if total > 1 + 1e-12:
+        raise InvalidInput(f"floors must add up to at most 1; got {total:g} for {n_arms} arms")
+    return array
+
+
+def allocation(name: str, shares: ArrayLike, *, size: int | None = None) -> FloatArray:
+    """Return a point of the simplex: non-negative shares that add up to 1."""
+    array = non_negative(name, shares, size=size)
+    total = float(array.sum())
+    if abs(total - 1) > 1e-9:
+        raise InvalidInput(f"{name} must add up to 1; got {total:.12g}")
+    return array
+
+
+def _as_float(name: str, value: Any) -> float:
+    if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
+        raise InvalidInput(f"{name} must be a number; got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be a number; got {value!r}") from None

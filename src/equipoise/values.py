@@ -1,0 +1,118 @@
+"""Values with a name: equal when their parameters are, printable, and to and from plain data and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from abc import ABC
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from equipoise.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+class Value(ABC):
+    """Base of policies and objectives, which are frozen keyword-only dataclasses.
+
+    A direct subclass starts a family (`Policy`, `Objective`); its subclasses are found by their class name, which is
+    what stands in JSON. Defining a class is all it takes to make it readable by name.
+    """
+
+    _family: ClassVar[dict[str, type[Any]]]
+    _family_name: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if Value in cls.__bases__:
+            cls._family = {}
+            cls._family_name = cls.__name__.lower()
+            return
+        known = cls._family.get(cls.__name__)
+        if known is not None and known.__module__ != cls.__module__:
+            raise InvalidInput(
+                f"{cls._family_name} names must be unique; {cls.__name__} is already defined in {known.__module__}"
+            )
+        cls._family[cls.__name__] = cls
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names that `from_dict` knows in this family."""
+        return tuple(sorted(name for name, kind in cls._family.items() if not inspect.isabstract(kind)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and all parameters as plain data."""
+        data: dict[str, Any] = {"name": type(self).__name__}
+        for field in self._fields():
+            data[field.name] = _plain(getattr(self, field.name))
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Return the value that `to_dict` described; parameters left out keep their defaults."""
+        family = cls._family_name
+        if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+            raise InvalidInput(f"a {family} must be an object with a name; got {data!r}")
+        name = data["name"]
+        if name not in cls.names():
+            raise UnknownName(f"unknown {family} {name!r}; known are {', '.join(cls.names())}")
+        kind = cls._family[name]
+        if not issubclass(kind, cls):
+            raise InvalidInput(f"expected a {cls.__name__}; got {name}")
+        fields = {field.name: field for field in dataclasses.fields(cast("type[DataclassInstance]", kind))}
+        parameters = {key: value for key, value in data.items() if key != "name"}
+        unknown = sorted(set(parameters) - set(fields))
+        if unknown:
+            allowed = ", ".join(fields) or "none"
+            raise UnknownName(f"{name} has no parameter {', '.join(unknown)}; allowed are {allowed}")
+        missing = [key for key, field in fields.items() if key not in parameters and _is_required(field)]
+        if missing:
+            raise InvalidInput(f"{name} needs the parameter {', '.join(missing)}")
+        return kind(**parameters)
+
+    def to_json(self) -> str:
+        """Return the value as one line of JSON."""
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the value that `to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"a {cls._family_name} must be valid JSON; {error}") from error
+        return cls.from_dict(data)
+
+    def _fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        return dataclasses.fields(cast("DataclassInstance", self))
+
+    def _set(self, **parameters: Any) -> None:
+        """Put checked parameters in place of those given; for `__post_init__` only."""
+        for name, value in parameters.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self._fields()
+            if _is_required(field) or getattr(self, field.name) != _default(field)
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Value):
+        return value.to_dict()
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
