@@ -1,0 +1,22 @@
+"""Every compiled loop and nothing else: plain functions on arrays that validate nothing and raise nothing.
+
+Wrappers elsewhere check their input and allocate; a kernel writes into the arrays it is given. Arithmetic is IEEE
+double precision without fast-math, so that a decision is the same wherever and however it is computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numba
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says."""
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))

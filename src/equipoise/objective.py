@@ -1,0 +1,237 @@
+"""The trade-off between reward and error, and the allocation that makes the best of it  [Sect. 2]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from equipoise.arrays import FloatArray, IntArray
+
+
+def reward(allocation: ArrayLike, mean: ArrayLike) -> Any:
+    """Return the average reward of an allocation (rho, Eq. 1).
+
+    Parameters
+    ----------
+    allocation : array (..., n_arms)
+        Shares that add up to 1; further axes are kept.
+    mean : array (n_arms,)
+        Expected reward of each arm.
+
+    Examples
+    --------
+    >>> reward([0.5, 0.5], [1, 2])
+    1.5
+    """
+    means = checks.vector("mean", mean)
+    return _plain(_allocations(allocation, means.size) @ means)
+
+
+def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = ROOT_MEAN_SQUARE) -> Any:
+    """Return the average error of the arms' means, times sqrt(n) (epsilon, Eq. 2).
+
+    Infinite if an arm with spread has no share; an arm without spread costs no error at any share.
+
+    Examples
+    --------
+    >>> error([0.5, 0.5], [1, 1])  # doctest: +ELLIPSIS
+    1.414213562373...
+    >>> error([1.0, 0.0], [1, 0]), error([0.0, 1.0], [1, 0])
+    (0.5, inf)
+    """
+    stds = checks.non_negative("std", std)
+    objective.check_arms(stds.size)
+    return _plain(objective.error(_allocations(allocation, stds.size), stds))
+
+
+def tradeoff(
+    allocation: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    reward_weight: float,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> Any:
+    """Return reward_weight * reward - (1 - reward_weight) * error (f_w, Eq. 4).
+
+    Examples
+    --------
+    >>> tradeoff([0.5, 0.5], [1, 2], [1, 1], reward_weight=0.5)  # doctest: +ELLIPSIS
+    0.042893218813...
+    """
+    means, stds, weight = checked_problem(mean, std, reward_weight, objective)
+    return _plain(objective.value(_allocations(allocation, means.size), means, stds, weight))
+
+
+def regret(
+    allocation: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    reward_weight: float,
+    floor: ArrayLike = 0.0,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> Any:
+    """Return how much an allocation falls short of the optimal one (R_n of Sect. 2).
+
+    Examples
+    --------
+    >>> regret([0.5, 0.5], [1, 2], [1, 1], reward_weight=0.5)  # doctest: +ELLIPSIS
+    0.052133623941803764
+    >>> regret([0.0, 1.0], [1, 2], [1, 1], reward_weight=0.5)
+    inf
+    """
+    means, stds, weight = checked_problem(mean, std, reward_weight, objective)
+    best = objective.solve(means, stds, weight, checks.floors(floor, means.size))
+    value = objective.value(_allocations(allocation, means.size), means, stds, weight)
+    return _plain(objective.value(best, means, stds, weight) - value)
+
+
+def optimal_allocation(
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    reward_weight: float,
+    floor: ArrayLike = 0.0,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> FloatArray:
+    """Return the allocation with the largest trade-off (lambda*, Sect. 2).
+
+    Parameters
+    ----------
+    mean, std : array (n_arms,)
+        Expected reward and standard deviation of each arm.
+    reward_weight : float
+        The dial w: 0 measures all arms as well as possible, 1 pulls the best arm only.
+    floor : float or array (n_arms,), default 0
+        Smallest share of every arm, or of each. Shares tied for the largest mean split what is above their floors.
+    objective : Objective
+        The paper's by default.
+
+    Returns
+    -------
+    array (n_arms,)
+        Shares that add up to 1, exact to rounding.
+
+    Examples
+    --------
+    The five arms of Fig. 4; the last has the best mean, the fourth the largest spread:
+
+    >>> optimal_allocation([1, 1.5, 2, 4, 5], np.sqrt([0.05, 0.1, 0.2, 4, 0.5]), reward_weight=0.9).round(4)
+    array([0.0073, 0.01  , 0.014 , 0.0786, 0.8902])
+    """
+    means, stds, weight = checked_problem(mean, std, reward_weight, objective)
+    return objective.solve(means, stds, weight, checks.floors(floor, means.size))
+
+
+def optimal_pulls(
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    horizon: int,
+    reward_weight: float,
+    floor: ArrayLike = 0.0,
+) -> IntArray:
+    """Return whole numbers of pulls for a horizon: the best within one pull of horizon * allocation.
+
+    Every arm with spread gets at least one pull if there are enough of them, since its error is infinite otherwise;
+    where that binds, the allocation followed is the optimal one among those. Floors hold to within one pull.
+
+    Examples
+    --------
+    >>> optimal_pulls([1, 2, 3], [1, 1, 1], horizon=20, reward_weight=0.5)
+    array([ 3,  5, 12])
+    """
+    means, stds, weight = checked_problem(mean, std, reward_weight, ROOT_MEAN_SQUARE)
+    n_pulls = checks.whole_number("horizon", horizon, 1)
+    lowest = checks.floors(floor, means.size)
+    if weight < 1:
+        with_one_pull = np.maximum(lowest, (stds > 0) / n_pulls)
+        if with_one_pull.sum() <= 1:
+            lowest = with_one_pull
+    wanted = n_pulls * ROOT_MEAN_SQUARE.solve(means, stds, weight, lowest)
+    # A share of exactly 1/horizon may come out a rounding below one pull.
+    wanted = np.where(np.abs(wanted - np.rint(wanted)) < 1e-9, np.rint(wanted), wanted)
+    least = np.maximum(np.ceil(wanted - 1), 0)
+    most = np.floor(wanted + 1)
+
+    def gain_of_one_more(pulls: FloatArray) -> FloatArray:
+        gain: FloatArray = weight * (means - means.max()) / n_pulls
+        if weight < 1:
+            noisy = stds > 0
+            with np.errstate(divide="ignore"):
+                saved = np.sqrt(n_pulls / pulls[noisy]) - np.sqrt(n_pulls / (pulls[noisy] + 1))
+            gain[noisy] += (1 - weight) / means.size * stds[noisy] * saved
+        return gain
+
+    # The objective is concave in each count, so taking the largest gains one after another is optimal in the box.
+    # At most two more pulls fit between the bounds of an arm.
+    gains = np.concatenate([np.where(least + k < most, gain_of_one_more(least + k), -np.inf) for k in (0, 1)])
+    remaining = n_pulls - int(least.sum())
+    chosen = np.argsort(-gains, kind="stable")[:remaining]
+    pulls = least.astype(np.int64)
+    np.add.at(pulls, chosen % means.size, 1)
+    return pulls
+
+
+def strong_concavity(std: ArrayLike, *, reward_weight: float) -> float:
+    """Return alpha of Lemma 1: the trade-off curves at least this much in every direction.
+
+    Examples
+    --------
+    >>> round(strong_concavity([0.5, 1.0], reward_weight=0.6), 6)
+    0.075
+    """
+    stds = checks.non_negative("std", std)
+    weight = checks.number_between("reward_weight", reward_weight, 0, 1)
+    return float(3 * (1 - weight) * stds.min() / (4 * stds.size))
+
+
+def smoothness(std: ArrayLike, *, reward_weight: float, floor: float) -> float:
+    """Return beta of Lemma 1: the trade-off curves at most this much where every share is at least `floor`.
+
+    Examples
+    --------
+    >>> round(smoothness([0.5, 1.0], reward_weight=0.6, floor=0.25), 6)
+    4.8
+    """
+    stds = checks.non_negative("std", std)
+    weight = checks.number_between("reward_weight", reward_weight, 0, 1)
+    lowest = checks.number_between("floor", floor, 0, 1, open_low=True)
+    return float(3 * (1 - weight) * stds.max() / (4 * stds.size * lowest**2.5))
+
+
+def checked_problem(
+    mean: ArrayLike, std: ArrayLike, reward_weight: float, objective: Objective
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return means, standard deviations and weight that fit together and suit the objective."""
+    means, stds = checks.means_and_stds(mean, std)
+    if not isinstance(objective, Objective):
+        raise InvalidInput(f"objective must be an Objective such as ROOT_MEAN_SQUARE; got {objective!r}")
+    objective.check_arms(means.size)
+    return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
+
+
+def _allocations(allocation: ArrayLike, n_arms: int) -> FloatArray:
+    """Check one allocation or an array of them with arms on the last axis."""
+    if np.ndim(allocation) < 2:
+        return checks.allocation("allocation", allocation, size=n_arms)
+    array = np.asarray(allocation, dtype=np.float64)
+    if array.shape[-1] != n_arms:
+        raise InvalidInput(f"allocation must have {n_arms} arms on its last axis; got shape {array.shape}")
+    if not (array.min() >= 0 and np.abs(array.sum(axis=-1) - 1).max() <= 1e-9):
+        raise InvalidInput("allocation must be non-negative and add up to 1 over its last axis")
+    return array
+
+
+def _plain(value: Any) -> Any:
+    """Turn a 0-dimensional result into a float."""
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,80 @@
+"""Independent computations to compare with: textbook formulas, high-precision bisection, a conic solver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import mpmath
+import numpy as np
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray
+
+
+def tradeoff(allocation: Any, mean: Any, std: Any, reward_weight: float) -> float:
+    """Eq. 4 in extended precision, term by term."""
+    share, mu, sigma = (np.asarray(x, dtype=np.longdouble) for x in (allocation, mean, std))
+    noisy = sigma > 0
+    weight = np.longdouble(reward_weight)
+    with np.errstate(divide="ignore"):
+        error = (sigma[noisy] / np.sqrt(share[noisy])).sum() / mu.size if noisy.any() else np.longdouble(0)
+    return float(weight * (share * mu).sum() - (0 if weight == 1 else (1 - weight) * error))
+
+
+def stationarity_gap(
+    allocation: FloatArray, mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray
+) -> float:
+    """How far the optimality conditions are violated, relative to the size of the terms in them.
+
+    Above its floor an arm's derivative equals the multiplier, on its floor it is at most that.
+    """
+    share, mu, sigma = (np.asarray(x, dtype=np.longdouble) for x in (allocation, mean, std))
+    weight = np.longdouble(reward_weight)
+    gap = weight * (mu.max() - mu)
+    steepness = np.where(sigma > 0, (1 - weight) * sigma / (2 * mu.size) / np.maximum(share, 1e-300) ** 1.5, 0)
+    derivative, size = steepness - gap, steepness + gap
+    above = allocation > floor * (1 + 1e-12)
+    # The multiplier is read off the arm with the smallest terms, where rounding blurs it least.
+    level = derivative[above][size[above].argmin()]
+    violation = (derivative - level) / (size + abs(level) + np.longdouble(1e-300))
+    return float(max(abs(violation[above]).max(), violation.max()))
+
+
+def optimum_to_fifty_digits(mean: Any, std: Any, reward_weight: float, floor: float = 0.0) -> list[Any]:
+    """Optimal shares by plain bisection on the multiplier in 50-digit arithmetic; all stds positive, weight below 1."""
+    with mpmath.workdps(50):
+        weight, low_share = mpmath.mpf(reward_weight), mpmath.mpf(floor)
+        mu, sigma = [mpmath.mpf(float(x)) for x in mean], [mpmath.mpf(float(x)) for x in std]
+        cost = [(1 - weight) * s / (2 * len(mu)) for s in sigma]
+
+        def shares(multiplier: Any) -> list[Any]:
+            two_thirds = mpmath.mpf(2) / 3
+            return [
+                max(low_share, (c / (multiplier - weight * m)) ** two_thirds) for c, m in zip(cost, mu, strict=True)
+            ]
+
+        low = max(weight * m + c for c, m in zip(cost, mu, strict=True))
+        high = low + sum(c for c in cost) * len(mu) + 1
+        while sum(shares(high)) > 1:
+            high = low + 2 * (high - low)
+        for _ in range(400):
+            middle = (low + high) / 2
+            low, high = (middle, high) if sum(shares(middle)) > 1 else (low, middle)
+        return shares(high)
+
+
+def conic_optimum(
+    mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray, power: float = 0.5
+) -> FloatArray:
+    """Optimal shares by cvxpy with Clarabel, put back onto the floored simplex they left by its tolerance."""
+    import cvxpy as cp
+
+    share = cp.Variable(mean.size)
+    spread = std ** (2 * power) / mean.size
+    value = reward_weight * (mean @ share)
+    if reward_weight < 1 and spread.any():
+        value = value - (1 - reward_weight) * (spread[spread > 0] @ cp.power(share[spread > 0], -power))
+    cp.Problem(cp.Maximize(value), [cp.sum(share) == 1, share >= floor]).solve(solver=cp.CLARABEL)
+    found = np.maximum(np.asarray(share.value), floor)
+    spare = found - floor
+    return np.asarray(floor + spare * (1 - floor.sum()) / spare.sum())
