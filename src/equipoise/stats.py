@@ -1,0 +1,239 @@
+"""What is known of each arm: how often it was assigned, and count, mean and spread of the rewards seen."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput, UnknownArm
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from numpy.typing import ArrayLike
+
+    from equipoise.arrays import FloatArray, IntArray
+
+LARGEST_REWARD = 1e100
+"""Rewards beyond this are refused: the square of their sum would leave the range of doubles."""
+
+
+class ArmStats:
+    """Running statistics of every arm.
+
+    Rewards may be added in any order, replaced or removed again, and merged from several places; the result is that of
+    one pass over the rewards that count, because sums are kept to twice the precision of a double.
+
+    Attributes
+    ----------
+    assigned : int array (n_arms,)
+        Decisions taken for each arm; forcing and tracking count these.
+    pulls : int array (n_arms,)
+        Rewards seen of each arm; estimates rest on these.
+    mean : float array (n_arms,)
+        Average reward, NaN before the first.
+    std : float array (n_arms,)
+        Unbiased-variance standard deviation (n - 1), NaN before the second reward.
+
+    Examples
+    --------
+    >>> stats = ArmStats(2)
+    >>> for value in (1.0, 2.0, 4.0):
+    ...     stats.update(0, value)
+    >>> stats.replace(0, 4.0, 3.0)
+    >>> stats.pulls[0], stats.mean[0], stats.std[0]
+    (np.int64(3), np.float64(2.0), np.float64(1.0))
+    """
+
+    __slots__ = ("_sums", "assigned", "mean", "n_assigned", "pulls", "std")
+
+    def __init__(self, n_arms: int) -> None:
+        n_arms = checks.whole_number("n_arms", n_arms, 1)
+        self.assigned: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self.pulls: IntArray = np.zeros(n_arms, dtype=np.int64)
+        self.mean: FloatArray = np.full(n_arms, np.nan)
+        self.std: FloatArray = np.full(n_arms, np.nan)
+        self.n_assigned = 0
+        self._sums: FloatArray = np.zeros((4, n_arms))
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.assigned.size
+
+    @property
+    def pending(self) -> IntArray:
+        """Assignments of each arm whose reward has not come."""
+        return self.assigned - self.pulls
+
+    def assign(self, arm: int) -> None:
+        """Count a decision for an arm."""
+        self.assigned[self._checked_arm(arm)] += 1
+        self.n_assigned += 1
+
+    def update(self, arm: int, reward: float) -> None:
+        """Count a reward of an arm."""
+        self._add(self._checked_arm(arm), checked_reward(reward), 1.0)
+
+    def remove(self, arm: int, reward: float) -> None:
+        """Take back a reward that was counted."""
+        arm, reward = self._checked_arm(arm), checked_reward(reward)
+        if self.pulls[arm] == 0:
+            raise InvalidInput(f"arm {arm} has no rewards to remove; got {reward!r}")
+        self._add(arm, reward, -1.0)
+
+    def replace(self, arm: int, old: float, new: float) -> None:
+        """Put another reward in the place of one that was counted."""
+        new = checked_reward(new)
+        self.remove(arm, old)
+        self.update(arm, new)
+
+    def merge(self, other: ArmStats) -> ArmStats:
+        """Return the statistics of both streams together."""
+        if other.n_arms != self.n_arms:
+            raise InvalidInput(f"both statistics must have the same arms; got {self.n_arms} and {other.n_arms}")
+        merged = ArmStats(self.n_arms)
+        merged.assigned += self.assigned + other.assigned
+        merged.pulls += self.pulls + other.pulls
+        merged.n_assigned = self.n_assigned + other.n_assigned
+        for arm in range(self.n_arms):
+            for row in (0, 2):
+                merged._sums[row : row + 2, arm] = _moments().add_pairs(
+                    *self._sums[row : row + 2, arm], *other._sums[row : row + 2, arm]
+                )
+        merged._refresh()
+        return merged
+
+    def copy(self) -> ArmStats:
+        """Return an independent copy."""
+        twin = ArmStats(self.n_arms)
+        for name in ("assigned", "pulls", "mean", "std", "_sums"):
+            getattr(twin, name)[...] = getattr(self, name)
+        twin.n_assigned = self.n_assigned
+        return twin
+
+    def permuted(self, order: ArrayLike) -> ArmStats:
+        """Return the statistics with arms in another order: entry i is the present arm order[i]."""
+        indices = np.asarray(order, dtype=np.int64)
+        if sorted(indices.tolist()) != list(range(self.n_arms)):
+            raise InvalidInput(f"order must hold each of 0..{self.n_arms - 1} once; got {order!r}")
+        twin = self.copy()
+        for name in ("assigned", "pulls", "mean", "std", "_sums"):
+            getattr(twin, name)[...] = getattr(self, name)[..., indices]
+        return twin
+
+    @classmethod
+    def from_summary(cls, pulls: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Self:
+        """Return statistics with published counts, means and standard deviations (n - 1).
+
+        Examples
+        --------
+        >>> stats = ArmStats.from_summary([10, 20], [0.5, 0.25], [0.1, 0.2])
+        >>> stats.update(0, 1.6)
+        >>> round(stats.mean[0], 3)
+        np.float64(0.6)
+        """
+        moments = _moments()
+        means, stds = checks.means_and_stds(mean, std)
+        counts = np.asarray(pulls)
+        if counts.shape != means.shape or not np.array_equal(counts, counts.astype(np.int64)) or counts.min() < 0:
+            raise InvalidInput(f"pulls must be one whole number per arm; got {pulls!r}")
+        if means.max() > LARGEST_REWARD or means.min() < -LARGEST_REWARD or stds.max() > LARGEST_REWARD:
+            raise InvalidInput(f"means and stds must be at most {LARGEST_REWARD:g} in size")
+        stats = cls(means.size)
+        stats.pulls[:] = stats.assigned[:] = counts
+        stats.n_assigned = int(counts.sum())
+        for arm, count in enumerate(counts.tolist()):
+            if count == 0:
+                continue
+            total = count * means[arm]
+            total_low = moments.product_error(float(count), means[arm])
+            square = total * means[arm]
+            square_low = moments.product_error(total, means[arm]) + total_low * means[arm]
+            deviations = (count - 1) * stds[arm] ** 2
+            stats._sums[:2, arm] = total, total_low
+            stats._sums[2:, arm] = moments.add_pairs(square, square_low, deviations, 0.0)
+        stats._refresh()
+        return stats
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data from which `from_dict` makes equal statistics; mean and std are there for the reader."""
+        return {
+            "assigned": self.assigned.tolist(),
+            "pulls": self.pulls.tolist(),
+            "mean": [None if math.isnan(x) else x for x in self.mean.tolist()],
+            "std": [None if math.isnan(x) else x for x in self.std.tolist()],
+            "sums": self._sums.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Return the statistics that `to_dict` described."""
+        try:
+            assigned = np.array(data["assigned"], dtype=np.int64)
+            pulls = np.array(data["pulls"], dtype=np.int64)
+            sums = np.array(data["sums"], dtype=np.float64)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput("statistics must have assigned, pulls and sums, one number per arm each") from error
+        n_arms = assigned.size
+        if assigned.shape != (n_arms,) or pulls.shape != (n_arms,) or sums.shape != (4, n_arms) or n_arms == 0:
+            shapes = f"{assigned.shape}, {pulls.shape} and {sums.shape}"
+            raise InvalidInput(f"assigned and pulls must have shape (n_arms,), sums (4, n_arms); got {shapes}")
+        if assigned.min() < 0 or pulls.min() < 0 or not np.isfinite(sums).all():
+            raise InvalidInput("counts must not be negative and sums must be finite")
+        stats = cls(n_arms)
+        stats.assigned[:], stats.pulls[:], stats._sums[:] = assigned, pulls, sums
+        stats.n_assigned = int(assigned.sum())
+        stats._refresh()
+        return stats
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ArmStats):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("assigned", "pulls", "_sums"))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ("assigned", "pulls", "mean", "std")
+        return f"ArmStats({', '.join(f'{name}={getattr(self, name).tolist()}' for name in shown)})"
+
+    def _add(self, arm: int, reward: float, sign: float) -> None:
+        _moments().add_reward(arm, reward, sign, self.pulls, self.mean, self.std, self._sums)
+
+    def _refresh(self) -> None:
+        for arm in range(self.n_arms):
+            _moments().refresh(arm, self.pulls, self.mean, self.std, self._sums)
+
+    def _checked_arm(self, arm: int) -> int:
+        if type(arm) is not int:
+            try:
+                arm = checks.whole_number("arm", arm, 0)
+            except InvalidInput as error:
+                raise UnknownArm(error.message) from None
+        if not 0 <= arm < self.assigned.size:
+            raise UnknownArm(f"arm must be between 0 and {self.n_arms - 1}; got {arm}")
+        return arm
+
+
+def checked_reward(reward: float) -> float:
+    """Return a reward as a finite float of reasonable size."""
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"reward must be a number; got {reward!r}") from None
+    if not -LARGEST_REWARD <= value <= LARGEST_REWARD:
+        raise InvalidInput(f"reward must be finite and at most {LARGEST_REWARD:g} in size; got {reward!r}")
+    return value
+
+
+@cache
+def _moments() -> ModuleType:
+    """Load the kernel when the first reward comes, and cheaply ever after."""
+    from equipoise.kernels import moments
+
+    return moments
