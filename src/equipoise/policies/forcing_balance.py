@@ -1,0 +1,139 @@
+"""ForcingBalance, the algorithm of the paper  [Sect. 3, Fig. 2]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.policies.compiled import TRACKINGS, CompiledPolicy, as_floor
+from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray
+    from equipoise.kernels.rules import Rule
+    from equipoise.policies.compiled import Decider
+    from equipoise.stats import ArmStats
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ForcingBalance(CompiledPolicy):
+    """Pull rarely pulled arms by force; otherwise follow the allocation that is optimal for the estimates.
+
+    At step t an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled; if there is none, the optimal allocation for
+    the estimated means and standard deviations is computed and the arm furthest below it is pulled.
+
+    Parameters
+    ----------
+    reward_weight : float
+        The dial between reward (1) and accuracy (0); w in the paper.
+    forcing : float, default 1.0
+        How much to force; eta in the paper. Whatever it is, every arm gets the two rewards its spread needs.
+    floor : float or one per arm, default 0.0
+        Smallest share of every arm in the target; lambda_min in the paper.
+    objective : Objective
+        What to optimise; the paper's trade-off by default.
+    tracking : {"difference", "ratio", "sample", "windowed"}
+        How the target becomes a pull: the arm with the largest target minus frequency (the paper), the largest target
+        over frequency (GAFS), a draw from the target (App. C), or a draw that also corrects the gap: with
+        probabilities proportional to what each arm lacks to meet the target `window` pulls ahead. The last leaves a
+        probability to log and no next arm to guess.
+    window : float, default 10.0
+        For "windowed": near 1 it is the paper's rule, large it is "sample".
+    mixing : float, default 0.02
+        For "windowed": the share of pulls spread evenly, so that no arm has probability 0.
+
+    References
+    ----------
+    Erraqabi, Lazaric, Valko, Brunskill, Liu (2017). Trading off Rewards and Errors in Multi-Armed Bandits. AISTATS.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> stats = ArmStats.from_summary([50, 50], [1.0, 2.0], [1.0, 1.0])
+    >>> policy = ForcingBalance(reward_weight=0.5)
+    >>> policy.target(stats).round(4)
+    array([0.3115, 0.6885])
+    >>> policy.choose(stats, uniform=0.0).arm
+    1
+    """
+
+    reward_weight: float
+    forcing: float = 1.0
+    floor: float | tuple[float, ...] = 0.0
+    objective: Objective = ROOT_MEAN_SQUARE
+    tracking: str = "difference"
+    window: float = 10.0
+    mixing: float = 0.02
+
+    def __post_init__(self) -> None:
+        objective: Any = self.objective
+        if isinstance(objective, dict):
+            objective = Objective.from_dict(objective)
+        if not isinstance(objective, Objective):
+            raise InvalidInput(f"objective must be one of {', '.join(Objective.names())}; got {objective!r}")
+        self._set(
+            reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
+            forcing=checks.number_between("forcing", self.forcing, 0, np.inf),
+            floor=as_floor(self.floor),
+            objective=objective,
+            tracking=checks.one_of("tracking", self.tracking, TRACKINGS),
+            window=checks.number_between("window", self.window, 1, np.inf),
+            mixing=checks.number_between("mixing", self.mixing, 0, 1),
+        )
+
+    def check_arms(self, n_arms: int) -> None:
+        """Raise if floors or importance are not one per arm."""
+        self.objective.check_arms(n_arms)
+        super().check_arms(n_arms)
+
+    def per_arm(self, n_arms: int) -> FloatArray:
+        """Return floors and the objective's importance."""
+        from equipoise.kernels.rules import IMPORTANCE
+
+        rows = super().per_arm(n_arms)
+        if isinstance(self.objective, PowerObjective):
+            rows[IMPORTANCE] = self.objective.normalised_importance(n_arms)
+        return rows
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import BALANCE, Rule
+
+        return Rule(
+            kind=BALANCE,
+            tracking=TRACKINGS.index(self.tracking),
+            forcing=self.forcing,
+            reward_weight=self.reward_weight,
+            power=self.objective.power if isinstance(self.objective, PowerObjective) else 0.5,
+            window=self.window,
+            mixing=self.mixing,
+        )
+
+    def target(self, stats: ArmStats) -> FloatArray | None:
+        """Return the optimal allocation for the estimates, or None while an arm has fewer than two rewards."""
+        if isinstance(self.objective, PowerObjective) or stats.pulls.min() < self.rule().rewards_needed:
+            return super().target(stats)
+        return self.objective.solve(stats.mean, stats.std, self.reward_weight, checks.floors(self.floor, stats.n_arms))
+
+    def _decider(self, n_arms: int, probability: FloatArray) -> Decider:
+        if isinstance(self.objective, PowerObjective):
+            return super()._decider(n_arms, probability)
+        # An objective of the user's is solved in Python; forcing and tracking are the kernel's as always.
+        from equipoise.kernels.choice import forced_arm
+        from equipoise.kernels.tracking import track
+
+        rule, solve, floor = self.rule(), self.objective.solve, checks.floors(self.floor, n_arms)
+
+        def decider(stats: ArmStats) -> tuple[int, bool]:
+            t = stats.n_assigned + 1
+            arm = forced_arm(rule, t, stats.assigned, stats.pulls)
+            if arm >= 0:
+                return arm, True
+            target = solve(stats.mean, stats.std, self.reward_weight, floor)
+            return track(rule.tracking, rule.window, rule.mixing, t, target, stats.assigned, probability), False
+
+        return decider

@@ -1,0 +1,50 @@
+"""GAFS, active exploration by greedy allocation with forced selection, for the average error  [Sect. 5]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.policies.compiled import TRACKINGS, CompiledPolicy
+
+if TYPE_CHECKING:
+    from equipoise.kernels.rules import Rule
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GAFS(CompiledPolicy):
+    """Measure all arms as well as possible on average, whatever their rewards.
+
+    The target is proportional to std^(2/3), the optimum for reward weight 0; the arm with the largest ratio of target
+    to frequency is pulled, and arms with fewer than ``forcing * sqrt(t)`` pulls are forced.
+
+    Parameters
+    ----------
+    forcing : float, default 1.0
+        As in `ForcingBalance`.
+
+    References
+    ----------
+    Antos, Grover, Szepesvári (2010). Active learning in heteroscedastic noise. Theor. Comput. Sci. 411. Their GAFS-MAX
+    is `GAFSMax`; this is the paper's adaptation to the average error.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> GAFS().target(ArmStats.from_summary([50, 50], [1.0, 2.0], [1.0, 8.0])).round(3)
+    array([0.2, 0.8])
+    """
+
+    forcing: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(forcing=checks.number_between("forcing", self.forcing, 0, np.inf))
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import BALANCE, Rule
+
+        return Rule(kind=BALANCE, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)

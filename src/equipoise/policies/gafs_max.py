@@ -1,0 +1,49 @@
+"""GAFS-MAX, active exploration for the largest error  [the algorithm ForcingBalance was inspired by, Sect. 3]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.policies.compiled import TRACKINGS, CompiledPolicy
+
+if TYPE_CHECKING:
+    from equipoise.kernels.rules import Rule
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GAFSMax(CompiledPolicy):
+    """Make the error of the worst-measured arm as small as possible.
+
+    The target is proportional to the variance, which gives all arms the same error; tracking and forcing are those of
+    `GAFS`.
+
+    Parameters
+    ----------
+    forcing : float, default 1.0
+        As in `ForcingBalance`.
+
+    References
+    ----------
+    Antos, Grover, Szepesvári (2010). Active learning in heteroscedastic noise. Theor. Comput. Sci. 411.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> GAFSMax().target(ArmStats.from_summary([50, 50], [1.0, 2.0], [1.0, 2.0])).round(3)
+    array([0.2, 0.8])
+    """
+
+    forcing: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(forcing=checks.number_between("forcing", self.forcing, 0, np.inf))
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import VARIANCE_SHARES, Rule
+
+        return Rule(kind=VARIANCE_SHARES, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)

@@ -1,0 +1,29 @@
+"""Uniform: arms take turns  [Sect. 5]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from equipoise.policies.compiled import CompiledPolicy
+
+if TYPE_CHECKING:
+    from equipoise.kernels.rules import Rule
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Uniform(CompiledPolicy):
+    """Pull the arm that was pulled least, the first of them on a tie: a classical balanced experiment.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> Uniform().choose(ArmStats.from_summary([9, 8], [1.0, 2.0], [1.0, 1.0]), uniform=0.0).arm
+    1
+    """
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import UNIFORM, Rule
+
+        return Rule(kind=UNIFORM, rewards_needed=0)

@@ -1,0 +1,151 @@
+"""The contract every policy must keep, as tests that authors of their own policies can run too.
+
+Subclass `PolicyContract` in a pytest module, name the policies, and pytest finds the rest::
+
+    class TestMine(PolicyContract):
+        policies = [LeastKnown(patience=2)]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from equipoise.bandit import Bandit
+from equipoise.policies import Policy
+from equipoise.stats import ArmStats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_UNIFORMS = (np.arange(500) + 0.5) / 500
+
+
+class PolicyContract:
+    """What must hold for every policy in `policies`, each of which must accept `n_arms` arms.
+
+    `tolerance` is how far probabilities may move when arms change places; 0 unless a policy estimates them.
+    """
+
+    policies: ClassVar[Sequence[Policy]] = ()
+    n_arms: ClassVar[int] = 4
+    tolerance: ClassVar[float] = 1e-9
+
+    def states(self) -> Iterator[ArmStats]:
+        """Yield statistics as they occur: none, few, many, some rewards pending, an arm without spread."""
+        rng = np.random.default_rng(1)
+        for rounds, share_pending, with_constant_arm in [(0, 0, 0), (1, 0, 0), (30, 0, 0), (30, 0.3, 0), (60, 0, 1)]:
+            stats = ArmStats(self.n_arms)
+            # Different counts, so that no choice hangs on the order of equal arms.
+            for arm, count in enumerate(rounds * (3 + rng.permutation(self.n_arms))):
+                mean, std = rng.normal(), rng.gamma(2.0)
+                for _ in range(count):
+                    stats.assign(arm)
+                    if rng.random() >= share_pending:
+                        stats.update(arm, mean if with_constant_arm and arm == 0 else rng.normal(mean, std))
+            yield stats
+
+    def cases(self) -> Iterator[tuple[Policy, ArmStats]]:
+        """Yield every policy with every state."""
+        assert self.policies, f"{type(self).__name__} must name the policies to test"
+        for policy in self.policies:
+            for stats in self.states():
+                yield policy, stats
+
+    def test_a_choice_is_an_arm_with_its_probability(self) -> None:
+        """The arm is legal and its probability is the one that `probabilities` gives."""
+        for policy, stats in self.cases():
+            probability = policy.probabilities(stats)
+            assert probability.shape == (self.n_arms,), policy
+            assert probability.min() >= 0, policy
+            assert abs(probability.sum() - 1) < 1e-9, policy
+            for uniform in (0.0, 0.3, 1 - 2.0**-53):
+                choice = policy.choose(stats, uniform)
+                assert 0 <= choice.arm < self.n_arms, policy
+                assert choice.probability > 0, policy
+                assert abs(choice.probability - probability[choice.arm]) < 1e-12, policy
+                assert choice.probability == 1 or not choice.forced, policy
+
+    def test_the_same_state_gives_the_same_choice(self) -> None:
+        """Choosing changes nothing, whoever chooses; a prepared chooser agrees with a fresh one."""
+        for policy, stats in self.cases():
+            before = stats.copy()
+            chooser = policy.prepare(self.n_arms)
+            for uniform in _UNIFORMS[::50]:
+                choice = policy.choose(stats, uniform)
+                assert chooser(stats, uniform) == chooser(stats, uniform) == choice, policy
+            assert stats == before, policy
+
+    def test_probabilities_match_the_frequencies_of_repeated_draws(self) -> None:
+        """Over an even grid of uniform numbers each arm comes up as often as its probability says, to one grid cell."""
+        for policy, stats in self.cases():
+            chooser = policy.prepare(self.n_arms)
+            drawn = np.bincount([chooser(stats, u).arm for u in _UNIFORMS], minlength=self.n_arms)
+            assert np.abs(drawn / _UNIFORMS.size - policy.probabilities(stats)).max() <= 1.01 / _UNIFORMS.size, policy
+
+    def test_a_batch_is_as_many_single_asks(self) -> None:
+        """Without rewards in between, one batch and single asks choose the same arms."""
+        rng = np.random.default_rng(2)
+        for policy in self.policies:
+            batch, single = Bandit(policy, self.n_arms, seed=5), Bandit(policy, self.n_arms, seed=5)
+            for size in (1, 7, 3 * self.n_arms, 40):
+                arms = batch.ask(size)
+                assert arms == [single.ask() for _ in range(size)], policy
+                rewards = rng.normal(size=size).tolist()
+                batch.tell(arms, rewards)
+                single.tell(arms, rewards)
+
+    def test_permuting_arms_permutes_probabilities(self) -> None:
+        """No arm is special by its place."""
+        order = np.random.default_rng(3).permutation(self.n_arms)
+        for policy, stats in self.cases():
+            if stats.n_assigned == 0:
+                continue  # all arms are equal, and the first is chosen
+            moved = _permuted(policy, order).probabilities(stats.permuted(order))
+            assert np.abs(moved - policy.probabilities(stats)[order]).max() <= self.tolerance, policy
+
+    def test_policies_are_values(self) -> None:
+        """Equal when their parameters are, hashable, printable, picklable, and frozen."""
+        for policy in self.policies:
+            twin = pickle.loads(pickle.dumps(policy))  # noqa: S301
+            assert twin == policy
+            assert hash(twin) == hash(policy)
+            assert repr(policy).startswith(type(policy).__name__ + "(")
+            for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+                try:
+                    setattr(policy, field.name, None)
+                except dataclasses.FrozenInstanceError:
+                    continue
+                raise AssertionError(f"{policy} must be frozen")
+
+    def test_json_round_trip(self) -> None:
+        """A policy written as JSON and read by its name is the same policy."""
+        for policy in self.policies:
+            assert Policy.from_json(policy.to_json()) == policy
+
+    def test_one_arm_is_always_chosen(self) -> None:
+        """With a single arm there is nothing to choose."""
+        for policy in self.policies:
+            try:
+                bandit = Bandit(policy, 1)
+            except ValueError:
+                continue  # it has a parameter per arm, for more arms
+            for _ in range(20):
+                bandit.tell(bandit.ask(), 0.5)
+            assert bandit.stats.pulls.tolist() == [20], policy
+
+
+def _permuted(policy: Policy, order: Any) -> Policy:
+    """Return the policy with its parameters per arm in another order."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+        value = getattr(policy, field.name)
+        if isinstance(value, tuple) and len(value) == len(order):
+            changed[field.name] = tuple(value[i] for i in order)
+        elif getattr(value, "importance", None) is not None:
+            importance = tuple(value.importance[i] for i in order)
+            changed[field.name] = dataclasses.replace(value, importance=importance)
+    return dataclasses.replace(policy, **changed)  # type: ignore[type-var]

@@ -1,0 +1,106 @@
+"""The compiled parts against independent computation, and against themselves as plain Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import mpmath
+import numpy as np
+import pytest
+
+from equipoise.kernels.random import DECISION, decision_uniform, philox, unit
+from equipoise.kernels.shares import COLD, WORK_ROWS, allocate, inverse_cube_roots
+
+
+def test_philox_gives_numpys_words():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        key = rng.integers(0, 2**64, 2, dtype=np.uint64)
+        counter = rng.integers(0, 2**64, 4, dtype=np.uint64)
+        # numpy counts up before it makes a block, so its first block belongs to counter + 1.
+        before = int(sum(int(c) << (64 * i) for i, c in enumerate(counter))) - 1
+        numpys = np.random.Philox(key=key, counter=before % 2**256).random_raw(4)
+        assert list(philox(*key, *counter)) == numpys.tolist()
+
+
+def test_units_are_in_range_and_use_53_bits():
+    assert unit(np.uint64(0)) == 0.0
+    assert unit(np.uint64(2**64 - 1)) == 1 - 2.0**-53
+    assert unit(np.uint64(1 << 11)) == 2.0**-53
+
+
+def test_decision_numbers_depend_on_seed_and_index_alone():
+    zero = np.uint64(0)
+    assert decision_uniform(7, 5) == unit(philox(np.uint64(7), zero, np.uint64(5), zero, DECISION, zero)[0])
+    draws = np.array([decision_uniform(seed, k) for seed in range(20) for k in range(500)])
+    assert len(np.unique(draws)) == draws.size
+    # Mean and variance of 10,000 uniforms, to four standard errors.
+    assert abs(draws.mean() - 0.5) < 4 / np.sqrt(12 * draws.size)
+    assert abs(draws.var() - 1 / 12) < 4 * np.sqrt(1 / 180 / draws.size)
+
+
+def test_inverse_cube_roots_are_right_to_one_ulp():
+    x = np.exp(np.random.default_rng(1).uniform(np.log(1e-290), np.log(1e300), 5000))
+    out = np.empty_like(x)
+    inverse_cube_roots(x, out)
+    exact = np.array([float(1 / mpmath.cbrt(mpmath.mpf(float(v)))) for v in x])
+    assert np.abs(out / exact - 1).max() <= 2.0**-52
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 0.3])
+@pytest.mark.parametrize("floor", [0.0, 0.4])
+def test_any_start_leads_to_the_same_shares(power, floor):
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        n = int(rng.integers(2, 30))
+        mean, std, floors = rng.normal(size=n), rng.gamma(1, size=n), np.full(n, floor / n)
+        cold, warm, work = np.empty(n), np.empty(n), np.empty((WORK_ROWS, n))
+        level = allocate(mean, std, np.full(n, 1 / n), floors, 0.7, power, COLD, work, cold)
+        for start in (0.0, level, level * 0.9, level * 1.1, 1e-12, 1e6):
+            allocate(mean, std, np.full(n, 1 / n), floors, 0.7, power, start, work, warm)
+            np.testing.assert_allclose(warm, cold, rtol=1e-13, atol=0)
+
+
+SCRIPT = """
+import warnings
+import numpy as np
+import equipoise as eq
+np.seterr(over="ignore")  # unsigned words wrap around, which numpy remarks on and machine code does not
+rng = np.random.default_rng(3)
+choices = []
+policies = [
+    eq.ForcingBalance(reward_weight=0.8),
+    eq.ForcingBalance(reward_weight=0.4, forcing=0.1, floor=0.05, tracking="windowed"),
+    eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.MEAN_SQUARE),
+    eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.PowerObjective(power=0.7)),
+    eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
+    eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
+    eq.ThompsonSampling(draws=3), eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),
+]
+for policy in policies:
+    bandit = eq.Bandit(policy, 3, seed=4)
+    for _ in range(60):
+        choice = bandit.peek()
+        choices.append((choice.arm, choice.probability.hex(), choice.forced))
+        arm = bandit.ask()
+        bandit.tell(arm, rng.normal(arm, 1 + arm))
+    choices.append(bandit.stats.mean.tobytes().hex() + bandit.stats.std.tobytes().hex())
+print(choices)
+"""
+
+
+def test_compiled_and_plain_python_take_the_same_decisions_to_the_last_bit():
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for disabled in ("0", "1")
+    ]
+    assert len(outputs[0]) > 10_000
+    assert outputs[0] == outputs[1]

@@ -1,0 +1,443 @@
+"""Every policy keeps the contract, and each does what its paper says."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+import golden
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.testing import PolicyContract
+
+W = {"reward_weight": 0.7}
+CHANCE = {"forcing": 0.0, "reward_weight": 0.6}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LogShares(eq.SeparableObjective):
+    """D-optimality: reward against the average logarithm of the shares."""
+
+    def derivative(self, share, mean, std, reward_weight):
+        return reward_weight * mean + (1 - reward_weight) / mean.size / share
+
+    def inverse_derivative(self, slope, mean, std, reward_weight):
+        with np.errstate(divide="ignore"):
+            share = (1 - reward_weight) / mean.size / (slope - reward_weight * mean)
+        return np.where(share > 0, share, np.inf)  # a slope below the arm's reward is met by no share
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LeastAssigned(eq.Policy):
+    """A policy as a user writes it."""
+
+    patience: int = 1
+
+    def probabilities(self, stats):
+        chance = 1.0 / (self.patience + stats.assigned)
+        return chance / chance.sum()
+
+
+EXACT = [
+    eq.ForcingBalance(**W),
+    eq.ForcingBalance(**W, tracking="ratio"),
+    eq.ForcingBalance(**CHANCE, tracking="sample"),
+    eq.ForcingBalance(**CHANCE, tracking="windowed"),
+    eq.ForcingBalance(**CHANCE, tracking="windowed", window=1.5, mixing=0.2),
+    eq.ForcingBalance(**W, forcing=0.1, floor=0.1),
+    eq.ForcingBalance(**W, forcing=0.1, floor=[0.1, 0.2, 0.0, 0.3]),
+    eq.ForcingBalance(**W, forcing=0.1, objective=eq.MEAN_SQUARE),
+    eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(power=0.75, importance=[1, 2, 3, 4])),
+    eq.ForcingBalance(**W, forcing=0.1, objective=LogShares()),
+    eq.ForcingBalance(**CHANCE, tracking="sample", objective=LogShares()),
+    eq.GAFS(),
+    eq.GAFSMax(forcing=0.3),
+    eq.UCB(scale=0.7),
+    eq.NaiveUCB(**W),
+    eq.OptimisticBalance(**W, scale=0.5),
+    eq.UCBExplore(**W, horizon=500),
+    eq.EpsilonGreedy(exploration=0.2),
+    eq.Uniform(),
+    eq.Fixed(allocation=[0.1, 0.2, 0.3, 0.4]),
+    eq.Fixed(allocation=[0.1, 0.2, 0.3, 0.4], tracking="windowed"),
+    LeastAssigned(patience=3),
+]
+
+
+class TestExactPolicies(PolicyContract):
+    policies = EXACT
+
+
+class TestSampledPolicies(PolicyContract):
+    """Thompson's draws belong to places, so permuting arms changes the draws; 6 standard errors of 2 x 1,500 draws."""
+
+    policies = (eq.ThompsonBalance(**W, draws=1500), eq.ThompsonSampling(draws=1500))
+    tolerance = 6 * math.sqrt(2 * 0.25 / 1500)
+
+
+def test_the_contract_covers_every_policy():
+    covered = {type(policy).__name__ for policy in (*EXACT, *TestSampledPolicies.policies)}
+    # Doctests define policies of their own; those that the package ships are what must be covered.
+    shipped = {name for name in eq.Policy.names() if eq.Policy._family[name].__module__.startswith("equipoise.")}
+    assert shipped <= covered
+    assert len(shipped) == 12
+
+
+def summary(pulls, mean, std):
+    return eq.ArmStats.from_summary(pulls, mean, std)
+
+
+def arm_of(policy, stats, uniform=0.5):
+    return policy.choose(stats, uniform).arm
+
+
+# ForcingBalance: Fig. 2 line by line, against a transcription in plain Python
+
+
+def fig_2(reward_weight, forcing, rewards, horizon):
+    """Fig. 2 with the estimates recomputed from all rewards at every step; rewards[i][s] is X_{i,s}."""
+    n_arms = len(rewards)
+    pulls, seen, arms = [0] * n_arms, [[] for _ in range(n_arms)], []
+    for t in range(1, horizon + 1):
+        least = min(range(n_arms), key=lambda i: (pulls[i], i))
+        if pulls[least] < max(forcing * math.sqrt(t), 2):
+            arm = least
+        else:
+            mean, std = [np.mean(x) for x in seen], [np.std(x, ddof=1) for x in seen]
+            target = eq.optimal_allocation(mean, std, reward_weight=reward_weight)
+            arm = int(np.argmax([target[i] - pulls[i] / (t - 1) for i in range(n_arms)]))
+        arms.append(arm)
+        seen[arm].append(rewards[arm][pulls[arm]])
+        pulls[arm] += 1
+    return arms
+
+
+@pytest.mark.parametrize(("weight", "forcing"), [(0.9, 1.0), (0.9, 0.1), (0.3, 0.0), (0.0, 2.0), (1.0, 1.0)])
+def test_forcing_balance_is_fig_2(weight, forcing):
+    rng = np.random.default_rng(4)
+    rewards = rng.normal(golden.FIVE_MEANS, golden.FIVE_STDS, size=(600, 5)).T
+    bandit = eq.Bandit(eq.ForcingBalance(reward_weight=weight, forcing=forcing), 5)
+    arms = []
+    for _ in range(600):
+        arm = bandit.ask()
+        bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
+        arms.append(arm)
+    assert arms == fig_2(weight, forcing, rewards, 600)
+
+
+def test_an_arm_with_fewer_than_two_rewards_is_forced_whatever_the_forcing():
+    bandit = eq.Bandit(eq.ForcingBalance(reward_weight=1.0, forcing=0.0), 3)
+    choices = []
+    for _ in range(7):
+        choices.append(bandit.peek())
+        bandit.tell(bandit.ask(), 1.0)
+    assert [choice.arm for choice in choices[:6]] == [0, 1, 2, 0, 1, 2]
+    assert [choice.forced for choice in choices] == [True] * 6 + [False]
+
+
+def test_forcing_counts_assignments_and_estimates_count_rewards():
+    policy = eq.ForcingBalance(reward_weight=0.5, forcing=1.0)
+    stats = summary([30, 30, 30], [1, 2, 3], [1, 1, 1])
+    assert not policy.choose(stats, 0.5).forced
+    target = policy.target(stats)
+    for _ in range(400):
+        stats.assign(2)
+    assert policy.target(stats) == pytest.approx(target, abs=0)  # no reward came, so the estimates say the same
+    lacking = int(np.argmax(target - stats.assigned / 490))
+    assert lacking != 2
+    assert policy.choose(stats, 0.5) == (lacking, 1.0, False)  # 30 >= sqrt(491), and arm 2 has more than its share
+    for _ in range(500):
+        stats.assign(2)
+    assert policy.choose(stats, 0.5) == (0, 1.0, True)  # 30 < sqrt(991)
+
+
+def test_rewards_that_never_come_leave_a_balanced_experiment():
+    bandit = eq.Bandit(eq.ForcingBalance(reward_weight=0.9), 4)
+    bandit.ask(400)
+    assert bandit.stats.assigned.tolist() == [100] * 4
+
+
+def test_tracking_rules_choose_as_their_names_say():
+    # Target (1/3, 2/3) by weight 0 and stds 1 : 2^1.5; 40 and 60 pulls so far.
+    stats = summary([40, 60], [0, 0], [1, 2**1.5])
+    options = {"reward_weight": 0.0, "forcing": 0.0}
+    assert eq.ForcingBalance(**options).target(stats) == pytest.approx([1 / 3, 2 / 3])
+    assert arm_of(eq.ForcingBalance(**options), stats) == 1
+    assert arm_of(eq.ForcingBalance(**options, tracking="ratio"), stats) == 1
+    sample = eq.ForcingBalance(**options, tracking="sample")
+    assert sample.probabilities(stats) == pytest.approx([1 / 3, 2 / 3])
+    windowed = eq.ForcingBalance(**options, tracking="windowed", window=50, mixing=0.1)
+    # 50 pulls ahead the target asks for (50, 100): 10 more of the first, 40 more of the second.
+    assert windowed.probabilities(stats) == pytest.approx([0.05 + 0.9 * 0.2, 0.05 + 0.9 * 0.8])
+    narrow = eq.ForcingBalance(**options, tracking="windowed", window=1, mixing=0.0)
+    assert narrow.probabilities(stats) == pytest.approx([0, 1])
+
+
+def test_difference_and_ratio_disagree_where_they_should():
+    # Target (0.2, 0.8), frequency (0.1, 0.6): the second arm lacks more, the first lacks proportionally more.
+    stats = summary([10, 60], [0, 0], [1, 8])
+    stats.assigned += [0, 0]
+    wide = eq.Fixed(allocation=[0.2, 0.8])
+    frequency = np.array([10, 60]) / 70
+    assert arm_of(wide, stats) == int(np.argmax([0.2, 0.8] - frequency)) == 0
+    three = summary([10, 50, 40], [0] * 3, [1] * 3)
+    shares = [0.15, 0.65, 0.2]
+    assert arm_of(eq.Fixed(allocation=shares), three) == 1
+    assert arm_of(eq.Fixed(allocation=shares, tracking="ratio"), three) == 0
+
+
+def test_windowed_tracking_stays_close_to_the_target_and_never_gives_probability_zero():
+    bandit = eq.Bandit(eq.Fixed(allocation=[0.1, 0.2, 0.7], tracking="windowed", window=10, mixing=0.03), 3, seed=9)
+    lowest = 1.0
+    for _ in range(3000):
+        lowest = min(lowest, bandit.policy.probabilities(bandit.stats).min())
+        bandit.ask()
+    assert lowest >= 0.01 - 1e-12
+    # Plain sampling would miss by about sqrt(n p (1 - p)) = 25 pulls; the gap here is corrected within the window.
+    assert np.abs(bandit.stats.assigned - [300, 600, 2100]).max() <= 12
+
+
+# The other policies, against their formulas
+
+
+def test_uniform_is_round_robin():
+    assert eq.Bandit(eq.Uniform(), 3).ask(7) == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_ucb_maximises_its_index():
+    stats = summary([20, 30, 50], [1.0, 1.1, 1.2], [1, 1, 1])
+    for scale in (0.0, 0.5, 1.0, 5.0):
+        index = stats.mean + scale * np.sqrt(np.log(101) / stats.pulls)
+        assert arm_of(eq.UCB(scale=scale), stats) == index.argmax()
+
+
+def test_gafs_shares():
+    stats = summary([50, 50], [0, 0], [1, 8])
+    assert eq.GAFS().target(stats) == pytest.approx([0.2, 0.8])
+    assert eq.GAFSMax().target(stats) == pytest.approx([1 / 65, 64 / 65])
+    assert eq.GAFSMax().target(summary([50, 50], [0, 0], [0, 0])) == pytest.approx([0.5, 0.5])
+    assert eq.GAFS().target(summary([50, 50], [0, 0], [0, 0])) == pytest.approx([0.5, 0.5])
+
+
+def test_naive_and_optimistic_balance_solve_for_their_bounds():
+    stats = summary([40, 60, 30], [1.0, 1.1, 1.2], [1.0, 2.0, 0.02])
+    t, n_arms, failure = 131, 3, 0.05
+    d = failure / (4 * n_arms * t * (t + 1))
+    upper = stats.mean + 2 * np.sqrt(np.log(1 / d) / (2 * stats.pulls))
+    radius = 2 * np.sqrt(2 * np.log(2 / d) / stats.pulls)
+    for policy, bound in [
+        (eq.NaiveUCB(reward_weight=0.4, failure_probability=0.05, scale=2), np.maximum(0.01, stats.std - radius)),
+        (eq.OptimisticBalance(reward_weight=0.4, failure_probability=0.05, scale=2), stats.std + radius),
+    ]:
+        expected = eq.optimal_allocation(upper, bound, reward_weight=0.4)
+        assert policy.target(stats) == pytest.approx(expected, rel=1e-12)
+
+
+def test_ucb_explore_mixes_uniform_and_ucb_by_the_horizon():
+    stats = summary([40, 60, 30], [1.0, 1.1, 1.2], [1.0, 2.0, 0.02])
+    width = np.sqrt(np.log(2 / 0.05) / 2)
+    policy = eq.UCBExplore(reward_weight=0.4, horizon=1000)
+    expected = eq.optimal_allocation(
+        stats.mean + width / np.sqrt(stats.pulls), np.full(3, width / np.sqrt(1000)), reward_weight=0.4
+    )
+    assert policy.target(stats) == pytest.approx(expected, rel=1e-12)
+    # For the objective itself: the value of T pulls is w sum(T mean)/n - (1 - w)/K sum(half-widths).
+    spread = [np.ptp(eq.UCBExplore(reward_weight=0.4, horizon=n).target(stats)) for n in (10, 1_000, 100_000)]
+    assert spread == sorted(spread)
+
+
+def test_epsilon_greedy_explores_every_arm():
+    stats = summary([10, 10, 10], [1, 3, 2], [1, 1, 1])
+    assert eq.EpsilonGreedy(exploration=0.3).probabilities(stats) == pytest.approx([0.1, 0.8, 0.1])
+    assert eq.EpsilonGreedy(exploration=0.0).probabilities(stats) == pytest.approx([0, 1, 0])
+    assert arm_of(eq.EpsilonGreedy(exploration=0.3), stats, uniform=1 - 2.0**-53) == 2
+
+
+def test_fixed_with_the_optimum_is_the_oracle():
+    share = eq.optimal_allocation(golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.9)
+    bandit = eq.Bandit(eq.Fixed(allocation=share), 5)
+    bandit.ask(10_000)
+    assert np.abs(bandit.stats.assigned - 10_000 * share).max() < 2
+
+
+def test_thompson_sampling_draws_from_the_posterior():
+    from scipy import stats as distributions
+
+    # P(mean_1 > mean_0) under independent Student posteriors, by integration.
+    state = summary([12, 20], [0.0, 0.4], [1.0, 0.8])
+    first = distributions.t(11, 0.0, 1.0 / np.sqrt(12))
+    second = distributions.t(19, 0.4, 0.8 / np.sqrt(20))
+    x = np.linspace(-8, 8, 200_001)
+    exact = np.trapezoid(second.pdf(x) * first.cdf(x), x)
+    draws = 100_000
+    share = eq.ThompsonSampling(draws=draws).probabilities(state)[1]
+    assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
+
+
+@pytest.mark.parametrize("pulls", [2, 3, 4, 30])
+def test_posterior_draws_have_the_right_distribution(pulls):
+    from scipy import stats as distributions
+
+    from equipoise.kernels.posterior import draw_posterior
+
+    counts, mean, std = np.array([pulls]), np.array([2.0]), np.array([1.5])
+    draws = np.array([draw_posterior(np.uint64(5), k, 0, counts, mean, std) for k in range(20_000)])
+    student = distributions.t(pulls - 1, 2.0, 1.5 / math.sqrt(pulls))
+    assert distributions.kstest(draws[:, 0], student.cdf).pvalue > 1e-3
+    chi_square = (pulls - 1) * 1.5**2 / draws[:, 1] ** 2
+    assert distributions.kstest(chi_square, distributions.chi2(pulls - 1).cdf).pvalue > 1e-3
+
+
+def test_thompson_draws_differ_between_experiments_at_the_same_step():
+    policy = eq.ThompsonSampling(draws=64)
+    one, other = summary([9, 9], [0.0, 0.0], [1, 1]), summary([9, 9], [1e-9, 0.0], [1, 1])
+    assert policy.probabilities(one).tolist() != policy.probabilities(other).tolist()
+
+
+def test_other_objectives_steer_forcing_balance_elsewhere():
+    stats = summary([200, 200, 200], [1.0, 1.5, 2.0], [0.5, 1.0, 2.0])
+    targets = {
+        objective: eq.ForcingBalance(reward_weight=0.3, objective=objective).target(stats)
+        for objective in (eq.ROOT_MEAN_SQUARE, eq.MEAN_SQUARE, eq.PowerObjective(importance=[8, 1, 1]), LogShares())
+    }
+    for objective, target in targets.items():
+        expected = eq.optimal_allocation(stats.mean, stats.std, reward_weight=0.3, objective=objective)
+        assert target == pytest.approx(expected, rel=1e-12)
+    shares = np.array(list(targets.values()))
+    assert len(np.unique(shares.round(3), axis=0)) == 4
+
+
+def test_a_compiled_rule_and_the_same_rule_as_a_users_objective_choose_alike():
+    """The paper's objective given by its derivative only, against the compiled kernel, decision by decision."""
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class PaperByDerivative(eq.SeparableObjective):
+        def derivative(self, share, mean, std, reward_weight):
+            return reward_weight * mean + (1 - reward_weight) * std / (2 * mean.size) / share**1.5
+
+    rng = np.random.default_rng(6)
+    bandits = [
+        eq.Bandit(eq.ForcingBalance(reward_weight=0.8, forcing=0.2, objective=objective), 3, seed=1)
+        for objective in (eq.ROOT_MEAN_SQUARE, PaperByDerivative())
+    ]
+    for _ in range(100):
+        arms = [bandit.ask() for bandit in bandits]
+        assert arms[0] == arms[1]
+        reward = rng.normal(arms[0], 1 + arms[0])
+        for bandit in bandits:
+            bandit.tell(arms[0], reward)
+
+
+# Names, JSON and bad parameters
+
+
+def test_json_holds_the_name_and_all_parameters():
+    policy = eq.ForcingBalance(reward_weight=0.9, floor=[0.1, 0.2], objective=eq.PowerObjective(power=1.0))
+    assert json.loads(policy.to_json()) == {
+        "name": "ForcingBalance",
+        "reward_weight": 0.9,
+        "forcing": 1.0,
+        "floor": [0.1, 0.2],
+        "objective": {"name": "PowerObjective", "power": 1.0, "importance": None},
+        "tracking": "difference",
+        "window": 10.0,
+        "mixing": 0.02,
+    }
+    assert repr(policy) == "ForcingBalance(reward_weight=0.9, floor=(0.1, 0.2), objective=PowerObjective(power=1.0))"
+
+
+def test_parameters_left_out_of_json_keep_their_defaults():
+    assert eq.Policy.from_dict({"name": "GAFS"}) == eq.GAFS(forcing=1.0)
+    assert eq.Policy.from_dict({"name": "UCB", "scale": 2}) == eq.UCB(scale=2.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"name": "Exp3"}, "unknown policy 'Exp3'; known are .*ForcingBalance, GAFS, GAFSMax.*Uniform"),
+        ({"name": "CompiledPolicy"}, "unknown policy 'CompiledPolicy'"),
+        ({"name": "UCB", "alpha": 1}, "UCB has no parameter alpha; allowed are scale"),
+        ({"name": "Uniform", "alpha": 1}, "Uniform has no parameter alpha; allowed are none"),
+        ({"name": "ForcingBalance"}, "ForcingBalance needs the parameter reward_weight"),
+        ({"scale": 1}, "a policy must be an object with a name"),
+        ([1], "a policy must be an object with a name"),
+        ({"name": "ForcingBalance", "reward_weight": 0.5, "objective": {"name": "Huber"}}, "unknown objective 'Huber'"),
+        ({"name": "ForcingBalance", "reward_weight": 0.5, "objective": 3}, "objective must be one of .*PowerObjective"),
+    ],
+)
+def test_bad_names_list_what_is_allowed(data, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        eq.Policy.from_dict(data)
+
+
+def test_bad_json_is_said_to_be_bad_json():
+    with pytest.raises(eq.InvalidInput, match="a policy must be valid JSON"):
+        eq.Policy.from_json("{")
+
+
+def test_a_family_member_of_another_kind_is_refused():
+    with pytest.raises(eq.InvalidInput, match="expected a GAFS; got UCB"):
+        eq.GAFS.from_dict({"name": "UCB"})
+
+
+def test_a_second_policy_of_the_same_name_is_refused():
+    with pytest.raises(eq.InvalidInput, match="policy names must be unique; UCB is already defined in equipoise"):
+        type("UCB", (CompiledPolicy,), {"__module__": "elsewhere"})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: eq.ForcingBalance(reward_weight=1.3), r"reward_weight must be in \[0, 1\]; got 1\.3"),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, forcing=-1), r"forcing must be in \[0, inf\); got -1"),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, forcing=math.inf), r"forcing must be in \[0, inf\); got inf"),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, floor=[0.6, 0.6]), r"floors must add up to at most 1; got 1\.2"),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
+        (
+            lambda: eq.ForcingBalance(reward_weight=0.5, tracking="greedy"),
+            "tracking must be one of difference, ratio, sample, windowed; got 'greedy'",
+        ),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, window=0.5), r"window must be in \[1, inf\); got 0\.5"),
+        (lambda: eq.ForcingBalance(reward_weight=0.5, mixing=2), r"mixing must be in \[0, 1\]; got 2"),
+        (lambda: eq.NaiveUCB(reward_weight=0.5, failure_probability=0), r"failure_probability must be in \(0, 1\]"),
+        (lambda: eq.UCBExplore(reward_weight=0.5, horizon=0), "horizon must be at least 1; got 0"),
+        (lambda: eq.UCB(scale=-1), r"scale must be in \[0, inf\); got -1"),
+        (lambda: eq.EpsilonGreedy(exploration=1.1), r"exploration must be in \[0, 1\]; got 1\.1"),
+        (lambda: eq.ThompsonSampling(draws=0), "draws must be at least 1 and at most 1000000; got 0"),
+        (lambda: eq.Fixed(allocation=[0.5, 0.6]), r"allocation must add up to 1; got 1\.1"),
+        (lambda: eq.PowerObjective(power=0), r"power must be in \(0, 100\]; got 0"),
+        (lambda: eq.PowerObjective(importance=[0, 0]), "importance must be positive for at least one arm"),
+        (lambda: eq.PowerObjective(importance=[1, -1]), "importance must not be negative"),
+    ],
+)
+def test_bad_parameters_are_refused(make, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        eq.Fixed(allocation=[0.5, 0.5]),
+        eq.ForcingBalance(reward_weight=0.5, floor=[0.1, 0.1]),
+        eq.ForcingBalance(reward_weight=0.5, floor=0.4),
+        eq.ForcingBalance(reward_weight=0.5, objective=eq.PowerObjective(importance=[1, 2])),
+    ],
+)
+def test_parameters_that_do_not_fit_the_arms_are_refused_at_once(policy):
+    with pytest.raises(eq.InvalidInput, match=r"3 arms|3 entries"):
+        eq.Bandit(policy, 3)
+
+
+def test_a_users_policy_with_bad_probabilities_is_told_so():
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Broken(eq.Policy):
+        def probabilities(self, stats):
+            return np.full(stats.n_arms, 0.5)
+
+    with pytest.raises(eq.InvalidInput, match=r"Broken\.probabilities must give 3 probabilities that add up to 1"):
+        eq.Bandit(Broken(), 3).ask()
