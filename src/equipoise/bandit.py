@@ -1,0 +1,233 @@
+"""Ask and tell in memory: a policy, the statistics of its arms, and a seed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput, UnexpectedReward, UnknownArm
+from equipoise.policies import Choice, Policy
+from equipoise.stats import ArmStats, checked_reward
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = "equipoise-bandit/1"
+
+Arm: TypeAlias = int | str
+"""An arm by its index, or by its name if the bandit's arms have names."""
+
+
+class Bandit:
+    """Choose arms one after another, or in batches, and learn from rewards whenever they come.
+
+    Parameters
+    ----------
+    policy : Policy
+        How to choose.
+    n_arms : int, optional
+        Number of arms, which are then called 0, 1, 2, ...
+    arms : sequence of str, optional
+        Names of the arms; give either these or `n_arms`.
+    seed : int, default 0
+        The k-th decision uses a random number that depends on the seed and k alone, so the same seed and the same
+        rewards give the same choices.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> bandit = eq.Bandit(eq.ForcingBalance(reward_weight=0.8), arms=["number line", "pie"], seed=7)
+    >>> for reward in (0.1, 0.9, 0.3, 0.7):
+    ...     bandit.tell(bandit.ask(), reward)
+    >>> bandit.stats.mean.round(2)
+    array([0.2, 0.8])
+    >>> bandit.ask(4)
+    ['number line', 'pie', 'pie', 'pie']
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        n_arms: int | None = None,
+        *,
+        arms: Sequence[str] | None = None,
+        seed: int = 0,
+    ) -> None:
+        from equipoise.kernels.random import decision_uniform
+
+        if not isinstance(policy, Policy):
+            raise InvalidInput(f"policy must be a Policy such as ForcingBalance(reward_weight=0.8); got {policy!r}")
+        self.policy = policy
+        self.arms = _arm_names(n_arms, arms)
+        self.seed = checks.whole_number("seed", seed, 0, 2**63 - 1)
+        self.stats = ArmStats(len(self.arms))
+        self.last_choice: Choice | None = None
+        self._index = {name: index for index, name in enumerate(self.arms)}
+        self._choose = policy.prepare(len(self.arms))
+        self._uniform = decision_uniform
+
+    def peek(self) -> Choice:
+        """Return the choice that the next `ask` will make, with its probability, without making it."""
+        return self._choose(self.stats, self._uniform(self.seed, self.stats.n_assigned))
+
+    @overload
+    def ask(self) -> Arm: ...
+    @overload
+    def ask(self, count: int) -> list[Arm]: ...
+    def ask(self, count: int | None = None) -> Arm | list[Arm]:
+        """Return the next arm to pull, or the next `count` arms as a list.
+
+        A batch is what that many single asks would give: each choice sees the earlier ones as pending.
+        `last_choice` holds the probability of the arm asked last.
+        """
+        if count is None:
+            return self._ask()
+        return [self._ask() for _ in range(checks.whole_number("count", count, 0))]
+
+    def _ask(self) -> Arm:
+        self.last_choice = choice = self.peek()
+        self.stats.assign(choice.arm)
+        return self.arms[choice.arm]
+
+    @overload
+    def tell(self, arm: Arm, reward: float) -> None: ...
+    @overload
+    def tell(self, arm: Sequence[Arm], reward: Sequence[float]) -> None: ...
+    def tell(self, arm: Arm | Sequence[Arm], reward: float | Sequence[float]) -> None:
+        """Count the reward of an arm asked earlier, or the rewards of several.
+
+        Rewards may come late and in any order; which of an arm's pending assignments they belong to makes no
+        difference. Nothing is counted if anything is wrong with any of them.
+        """
+        if isinstance(arm, (int, str, np.integer)):
+            pairs = [(self.index(arm), checked_reward(reward))]  # type: ignore[arg-type]
+        else:
+            pairs = self._checked_pairs(arm, reward)
+        self._require_pending([index for index, _ in pairs])
+        for index, value in pairs:
+            self.stats.update(index, value)
+
+    def record(self, arm: Arm, reward: float) -> None:
+        """Count a pull and its reward that the bandit did not ask for, such as data from before."""
+        index, value = self.index(arm), checked_reward(reward)
+        self.stats.assign(index)
+        self.stats.update(index, value)
+
+    def correct(self, arm: Arm, old: float, new: float) -> None:
+        """Put another reward in the place of one told before."""
+        self.stats.replace(self.index(arm), old, new)
+
+    def target(self) -> dict[Arm, float] | None:
+        """Return the share the policy now wants for each arm, or None if it has no such target (yet)."""
+        shares = self.policy.target(self.stats)
+        return None if shares is None else dict(zip(self.arms, shares.tolist(), strict=True))
+
+    def index(self, arm: Arm) -> int:
+        """Return the index of an arm given by name or index."""
+        try:
+            index = self._index.get(arm)
+        except TypeError:  # not hashable, so certainly not an arm
+            index = None
+        if index is not None and not isinstance(arm, bool):
+            return index
+        if isinstance(arm, (int, np.integer)) and not isinstance(arm, bool) and 0 <= arm < len(self.arms):
+            return int(arm)
+        known = ", ".join(map(str, self.arms[:12])) + (", ..." if len(self.arms) > 12 else "")
+        raise UnknownArm(f"unknown arm {arm!r}; the arms are {known}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all there is to know as plain data."""
+        return {
+            "format": FORMAT,
+            "policy": self.policy.to_dict(),
+            "arms": list(self.arms),
+            "seed": self.seed,
+            "stats": self.stats.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """Return the bandit that `to_dict` described; its next choices are those the original would make."""
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            got = data.get("format") if isinstance(data, dict) else data
+            raise InvalidInput(f"expected data in the format {FORMAT}; got {got!r}")
+        missing = sorted({"policy", "arms", "seed", "stats"} - set(data))
+        if missing:
+            raise InvalidInput(f"a saved bandit must have policy, arms, seed and stats; {', '.join(missing)} missing")
+        names = data["arms"]
+        if not isinstance(names, list) or not names:
+            raise InvalidInput(f"arms must be a list with at least one arm; got {names!r}")
+        numbered = names == list(range(len(names)))
+        bandit = cls(
+            Policy.from_dict(data["policy"]),
+            len(names) if numbered else None,
+            arms=None if numbered else names,
+            seed=data["seed"],
+        )
+        stats = ArmStats.from_dict(data["stats"])
+        if stats.n_arms != len(bandit.arms):
+            raise InvalidInput(f"stats must have {len(bandit.arms)} arms; got {stats.n_arms}")
+        bandit.stats = stats
+        return bandit
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the bandit to a JSON file; an existing file is replaced only when the new one is complete."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            with partial.open("w", encoding="utf-8") as file:
+                json.dump(self.to_dict(), file, allow_nan=False)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the bandit that `save` wrote."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"{path} is not a saved bandit; {error}") from error
+        return cls.from_dict(data)
+
+    def __repr__(self) -> str:
+        arms = f"n_arms={len(self.arms)}" if self.arms == tuple(range(len(self.arms))) else f"arms={list(self.arms)}"
+        return f"Bandit({self.policy!r}, {arms}, seed={self.seed}; {self.stats.n_assigned} assigned)"
+
+    def _checked_pairs(self, arms: Sequence[Arm], rewards: Any) -> list[tuple[int, float]]:
+        try:
+            pairs = list(zip(arms, rewards, strict=True))
+        except (TypeError, ValueError):
+            raise InvalidInput(f"tell needs as many rewards as arms; got {arms!r} and {rewards!r}") from None
+        return [(self.index(arm), checked_reward(reward)) for arm, reward in pairs]
+
+    def _require_pending(self, indices: list[int]) -> None:
+        for index in set(indices) if len(indices) > 1 else indices:
+            pending = self.stats.assigned[index] - self.stats.pulls[index]
+            if indices.count(index) > pending:
+                raise UnexpectedReward(
+                    f"arm {self.arms[index]!r} has {pending} pending assignments; got {indices.count(index)} rewards",
+                    hint="record(arm, reward) counts a pull that was not asked for",
+                )
+
+
+def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[Arm, ...]:
+    if (n_arms is None) == (arms is None):
+        raise InvalidInput("give either n_arms or arms, the names; got " + ("neither" if arms is None else "both"))
+    if arms is None:
+        return tuple(range(checks.whole_number("n_arms", n_arms, 1)))
+    if isinstance(arms, str) or not all(type(name) is str and name for name in arms):
+        raise InvalidInput(f"arms must be a list of names; got {arms!r}")
+    if not arms:
+        raise InvalidInput("arms must have at least one name; got none")
+    if len(set(arms)) != len(arms):
+        twice = sorted({name for name in arms if list(arms).count(name) > 1})
+        raise InvalidInput(f"arm names must differ; got {', '.join(twice)} more than once")
+    return tuple(arms)

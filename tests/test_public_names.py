@@ -1,0 +1,46 @@
+"""The package shows what it says it shows, and importing it costs little."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import equipoise as eq
+
+
+def test_every_public_name_exists_and_is_documented():
+    for name in eq.__all__:
+        value = getattr(eq, name)
+        assert callable(value) or isinstance(value, eq.Objective), name
+        assert value.__doc__, name
+
+
+def test_names_for_type_checkers_are_the_names_at_run_time():
+    tree = ast.parse(Path(eq.__file__).read_text())
+    imported = {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise.")
+        for alias in node.names
+    }
+    assert imported == set(eq.__all__)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="nonsense"):
+        eq.nonsense  # noqa: B018
+    assert set(dir(eq)) >= set(eq.__all__)
+
+
+def test_importing_loads_nothing_heavy():
+    code = (
+        "import sys, equipoise; "
+        "print([m for m in ('numpy', 'numba', 'altair', 'typer', 'rich') if m in sys.modules]); "
+        "equipoise.ForcingBalance(reward_weight=0.5); print('numba' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.split("\n")[:2] == ["[]", "False"]
