@@ -1,0 +1,125 @@
+"""What forcing and tracking guarantee step by step  [Lemma 6, Lemma 7, Cor. 2]."""
+
+from __future__ import annotations
+
+import math
+
+from equipoise import checks
+from equipoise.theory.inputs import (
+    checked_horizon,
+)
+
+
+def exploration_bound(n_arms: int, *, forcing: float) -> float:
+    """Return n_0 = K (K eta^2 + eta sqrt(K) + 1), which ends the first phase of Theorem 1 (Cor. 2).
+
+    Parameters
+    ----------
+    n_arms : int
+        K.
+    forcing : float
+        eta, not negative.
+
+    Examples
+    --------
+    >>> exploration_bound(4, forcing=1)
+    28.0
+    """
+    arms = checks.whole_number("n_arms", n_arms, 1)
+    eta = checks.number_between("forcing", forcing, 0, math.inf)
+    return arms * (arms * eta**2 + eta * math.sqrt(arms) + 1)
+
+
+def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) -> int:
+    """Return the first step that is not forced: all arms have the same number of pulls then (Lemma 6).
+
+    Parameters
+    ----------
+    n_arms : int
+        K.
+    forcing : float
+        eta, not negative.
+    as_printed : bool
+        False for the rule that is played: pulls < eta sqrt(t) (Fig. 2 line 4), and an arm with fewer than two
+        rewards is forced whatever eta is. True for n_0 of Lemma 6, whose rule is pulls < eta sqrt(t) + 1.
+
+    Examples
+    --------
+    >>> exploration_end(4, forcing=1)
+    21
+    >>> exploration_end(4, forcing=1, as_printed=True)
+    25
+    """
+    arms = checks.whole_number("n_arms", n_arms, 1)
+    eta = checks.number_between("forcing", forcing, 0, math.inf)
+
+    def forced(rounds: int) -> bool:
+        if as_printed:
+            return rounds < eta * math.sqrt(rounds * arms) + 1
+        return rounds < max(2.0, eta * math.sqrt(rounds * arms + 1))
+
+    # rounds - eta sqrt(...) is convex and starts below zero, so it changes sign once: close in from above.
+    rounds = max(2, math.ceil(exploration_bound(arms, forcing=eta) / arms) + 1)
+    low = 0
+    while rounds - low > 1:
+        middle = (low + rounds) // 2
+        low, rounds = (middle, rounds) if forced(middle) else (low, middle)
+    return rounds * arms + 1
+
+
+def least_pulls(horizon: int, *, n_arms: int, forcing: float) -> int:
+    """Return how many pulls every arm has after `horizon` steps, whatever the tracking rule does.
+
+    Cor. 2 promises eta sqrt(n), for a forcing rule that Fig. 2 does not have. The rule of Fig. 2, with two
+    pulls of each arm at the start, guarantees `min(floor(n / K), max(2, ceil(eta sqrt(n + 2 - K))))`.
+
+    Parameters
+    ----------
+    horizon : int
+        The number of steps n.
+    n_arms : int
+        K.
+    forcing : float
+        eta, not negative.
+
+    Examples
+    --------
+    >>> least_pulls(10_000, n_arms=5, forcing=1)
+    100
+    """
+    steps = checked_horizon(horizon)
+    arms = checks.whole_number("n_arms", n_arms, 1)
+    eta = checks.number_between("forcing", forcing, 0, math.inf)
+    if steps < arms:
+        return 0
+    return min(steps // arms, max(2, math.ceil(eta * math.sqrt(steps + 2 - arms))))
+
+
+def tracking_error(target_error: float, *, horizon: int, n_arms: int, settled_from: float) -> float:
+    """Return how far an arm's frequency may be from its optimal share when tracking (Lemma 7).
+
+    That is `(K - 1) max(settled_from / n, 2 target_error + 1/n)`. (The paper prints 1 where only 1/n can be
+    meant.)
+
+    Parameters
+    ----------
+    target_error : float
+        omega(n): how far an arm's target share is from its optimal share, at most, from `settled_from` on.
+        n omega(n) must not fall with n and 2 n omega(n) must be at least eta sqrt(n) + 1.
+    horizon : int
+        The number of steps n, at least `settled_from`.
+    n_arms : int
+        K.
+    settled_from : float
+        n_1, the step from which on the targets are that good.
+
+    Examples
+    --------
+    >>> tracking_error(0.01, horizon=10_000, n_arms=3, settled_from=50)
+    0.0402
+    """
+    omega = checks.number_between("target_error", target_error, 0, math.inf)
+    steps = checked_horizon(horizon)
+    arms = checks.whole_number("n_arms", n_arms, 1)
+    start = checks.number_between("settled_from", settled_from, 0, float(steps))
+    return (arms - 1) * max(start / steps, 2 * omega + 1 / steps)
