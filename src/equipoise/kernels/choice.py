@@ -78,13 +78,15 @@ def decide(
             probability[i] = mean[i] + rule.scale * math.sqrt(math.log(t) / assigned[i])
         return _largest(probability), False
     if rule.kind == EPSILON_GREEDY:
-        probability[:] = rule.exploration / n_arms
+        for i in range(n_arms):
+            probability[i] = rule.exploration / n_arms
         probability[_largest(mean)] += 1.0 - rule.exploration
         return RANDOM, False
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
         believed_mean, believed_std = work[-2], work[-1]
-        probability[:] = 0.0
+        for i in range(n_arms):
+            probability[i] = 0.0
         for k in range(rule.draws):
             for i in range(n_arms):
                 believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)

@@ -54,7 +54,8 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
     """Write an arm's mean and standard deviation from its sums; NaN where there are too few rewards."""
     count = pulls[arm]
     if count == 0:
-        sums[:, arm] = 0.0
+        for row in range(SUM_ROWS):
+            sums[row, arm] = 0.0
         mean[arm] = np.nan
         std[arm] = np.nan
         return

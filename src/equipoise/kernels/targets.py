@@ -45,11 +45,10 @@ def write_target(
 ) -> bool:
     """Write the wanted allocation and return True, or return False for a policy that wants none."""
     n_arms = mean.size
+    believed_mean, believed_std = work[-2], work[-1]
     if rule.kind == FIXED:
-        target[:] = per_arm[ALLOCATION]
-        return True
-    if rule.kind == BALANCE:
-        solve_for(rule, per_arm, mean, std, work, target)
+        for i in range(n_arms):
+            target[i] = per_arm[ALLOCATION, i]
         return True
     if rule.kind == VARIANCE_SHARES:
         total = 0.0
@@ -59,22 +58,23 @@ def write_target(
         for i in range(n_arms):
             target[i] = target[i] / total if total > 0.0 else 1.0 / n_arms
         return True
-    believed_mean, believed_std = work[-2], work[-1]
-    if rule.kind == CONFIDENCE_BALANCE:
+    if rule.kind == BALANCE:
+        for i in range(n_arms):
+            believed_mean[i], believed_std[i] = mean[i], std[i]
+    elif rule.kind == CONFIDENCE_BALANCE:
         # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
         failure = rule.failure_probability / (4.0 * n_arms * t * (t + 1.0))
         for i in range(n_arms):
             believed_mean[i] = mean[i] + rule.scale * math.sqrt(math.log(1.0 / failure) / (2.0 * pulls[i]))
             radius = rule.scale * math.sqrt(2.0 * math.log(2.0 / failure) / pulls[i])
             believed_std[i] = max(rule.smallest_std, std[i] + rule.std_bound * radius)
-        solve_for(rule, per_arm, believed_mean, believed_std, work, target)
-        return True
-    if rule.kind == UCB_EXPLORE:
+    elif rule.kind == UCB_EXPLORE:
         # Hoeffding's radius for n pulls is width / sqrt(n): the same for arms of any variance.
         width = rule.scale * math.sqrt(math.log(2.0 / rule.failure_probability) / 2.0)
         for i in range(n_arms):
             believed_mean[i] = mean[i] + width / math.sqrt(pulls[i])
             believed_std[i] = width / math.sqrt(rule.horizon)
-        solve_for(rule, per_arm, believed_mean, believed_std, work, target)
-        return True
-    return False
+    else:
+        return False
+    solve_for(rule, per_arm, believed_mean, believed_std, work, target)
+    return True

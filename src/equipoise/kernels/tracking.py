@@ -29,7 +29,8 @@ def track(
 ) -> int:
     """Return the arm to pull at step t, or `RANDOM` after writing the probabilities it is to be drawn with."""
     if tracking == SAMPLE:
-        probability[:] = target
+        for i in range(target.size):
+            probability[i] = target[i]
         return RANDOM
     if tracking == WINDOWED:
         # What each arm still lacks if the target is to be met `window` pulls from now; these add up to at least window.

@@ -1,0 +1,84 @@
+"""Every example in the documentation runs and prints what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page, language):
+    text = page.read_text(encoding="utf-8")
+    return [(text[: match.start()].count("\n") + 1, match[2]) for match in FENCE.finditer(text) if match[1] == language]
+
+
+def name(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
+def test_python_examples(page):
+    # The blocks of a page are one session; a name defined in the first is there in the last.
+    module = {"__name__": f"docs_{page.stem}".replace("-", "_")}
+    sys.modules[module["__name__"]] = type(sys)(module["__name__"])
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    report = []
+    for line, code in blocks(page, "python"):
+        if ">>>" not in code:
+            exec(compile(code, f"{name(page)}:{line}", "exec"), module)  # noqa: S102
+            continue
+        test = parser.get_doctest(code, module, name(page), name(page), line)
+        test.globs = module
+        runner.run(test, out=report.append, clear_globs=False)
+    assert not runner.failures, "".join(report)
+    assert runner.tries or not any(">>>" in code for _, code in blocks(page, "python"))
+
+
+def commands(code):
+    """Yield the commands of a console block, each with the output printed below it."""
+    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, output = output.partition("\n")
+            command = command[:-1] + more
+        yield command, output.rstrip()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
+def test_console_examples(page, tmp_path):
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+    for line, code in blocks(page, "console"):
+        for command, expected in commands(code):
+            done = subprocess.run(  # noqa: S602  (pipes and redirections are part of the examples)
+                command,
+                shell=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=tmp_path,
+                env=environment,
+                check=False,
+            )
+            printed = "\n".join(text.rstrip() for text in done.stdout.rstrip().split("\n"))
+            where = f"{name(page)}:{line}: {shlex.quote(command)}"
+            assert printed == "\n".join(text.rstrip() for text in expected.split("\n")), where
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert str(page.relative_to(ROOT / "docs")) in navigation, page
