@@ -82,3 +82,9 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (ROOT / "docs").rglob("*.md"):
         assert str(page.relative_to(ROOT / "docs")) in navigation, page
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=name)
+def test_example_scripts_run(script, tmp_path):
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout.strip(), "an example should print something"

@@ -271,6 +271,20 @@ def test_every_noisy_arm_gets_a_pull_when_there_are_enough():
     assert eq.optimal_pulls(mean, std, horizon=10, reward_weight=1.0).tolist() == [10, 0, 0, 0]
 
 
+def test_whole_pulls_keep_the_floors():
+    assert eq.optimal_pulls([1, 2, 3], [1, 1, 1], horizon=500, reward_weight=0.9, floor=0.1).tolist()[0] == 50
+    rng = np.random.default_rng(12)
+    for _ in range(200):
+        n_arms, horizon = int(rng.integers(1, 9)), int(rng.integers(20, 300))
+        floor = rng.dirichlet(np.ones(n_arms)) * rng.choice([0.1, 0.5, 0.9])
+        pulls = eq.optimal_pulls(
+            rng.normal(size=n_arms), rng.gamma(2, size=n_arms), horizon=horizon, reward_weight=0.8, floor=floor
+        )
+        assert pulls.sum() == horizon
+        if np.ceil(horizon * np.maximum(floor, 1 / horizon)).sum() <= horizon:
+            assert (pulls >= horizon * floor - 1e-6).all()
+
+
 # The frontier, and weights for a goal
 
 
@@ -380,6 +394,10 @@ def test_bad_input_says_what_was_expected(change, message):
         (lambda: eq.error([0.5, 0.5], [1, -1]), "std must not be negative"),
         (lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=0, reward_weight=0.5), "horizon must be at least 1; got 0"),
         (lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=2.5, reward_weight=0.5), "horizon must be a whole number"),
+        (
+            lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=10**21, reward_weight=0.5),
+            "horizon must be at most 1000000000000000; got",
+        ),
         (lambda: eq.frontier([1, 2], [1, 1], reward_weights=[0, 2]), r"reward_weights must be in \[0, 1\]; got 2"),
         (lambda: eq.smoothness([1, 2], reward_weight=0.5, floor=0.0), r"floor must be in \(0, 1\]; got 0\.0"),
         (lambda: eq.weight_for_error([1, 2], [1, 1], error=-1), r"error must be in \[0, inf\); got -1"),

@@ -45,9 +45,10 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
         number = operator.index(value)
     except TypeError:
         raise InvalidInput(f"{name} must be a whole number; got {value!r}") from None
-    if number < low or (high is not None and number > high):
-        upper = "" if high is None else f" and at most {high}"
-        raise InvalidInput(f"{name} must be at least {low}{upper}; got {number}")
+    if number < low:
+        raise InvalidInput(f"{name} must be at least {low}; got {number}")
+    if high is not None and number > high:
+        raise InvalidInput(f"{name} must be at most {high}; got {number}")
     return number
 
 

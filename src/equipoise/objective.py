@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
 
 
+LARGEST_HORIZON = 10**15
+"""More pulls than this are no longer whole numbers in double precision, with the differences between them."""
+
+
 def reward(allocation: ArrayLike, mean: ArrayLike) -> Any:
     """Return the average reward of an allocation (rho, Eq. 1).
 
@@ -143,7 +147,8 @@ def optimal_pulls(
     """Return whole numbers of pulls for a horizon: the best within one pull of horizon * allocation.
 
     Every arm with spread gets at least one pull if there are enough of them, since its error is infinite otherwise;
-    where that binds, the allocation followed is the optimal one among those. Floors hold to within one pull.
+    where that binds, the allocation followed is the optimal one among those. Floors hold for the whole numbers too,
+    unless rounding each of them up takes more pulls than there are.
 
     Examples
     --------
@@ -151,17 +156,23 @@ def optimal_pulls(
     array([ 3,  5, 12])
     """
     means, stds, weight = checked_problem(mean, std, reward_weight, ROOT_MEAN_SQUARE)
-    n_pulls = checks.whole_number("horizon", horizon, 1)
+    n_pulls = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
     lowest = checks.floors(floor, means.size)
     if weight < 1:
         with_one_pull = np.maximum(lowest, (stds > 0) / n_pulls)
         if with_one_pull.sum() <= 1:
             lowest = with_one_pull
+    rounded_up = np.ceil(n_pulls * lowest - 1e-9) / n_pulls
+    whole_floors = bool(rounded_up.sum() <= 1)
+    if whole_floors:
+        lowest = rounded_up
     wanted = n_pulls * ROOT_MEAN_SQUARE.solve(means, stds, weight, lowest)
     # A share of exactly 1/horizon may come out a rounding below one pull.
     wanted = np.where(np.abs(wanted - np.rint(wanted)) < 1e-9, np.rint(wanted), wanted)
     least = np.maximum(np.ceil(wanted - 1), 0)
     most = np.floor(wanted + 1)
+    if whole_floors:
+        least = np.maximum(least, np.rint(n_pulls * lowest))
 
     def gain_of_one_more(pulls: FloatArray) -> FloatArray:
         gain: FloatArray = weight * (means - means.max()) / n_pulls

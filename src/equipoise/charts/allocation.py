@@ -38,13 +38,8 @@ class AllocationRecord:
     tradeoff: float
     horizon: int | None = None
     pulls: IntArray | None = None
-
-    @property
-    def error_at_horizon(self) -> float | None:
-        """Average root-mean-square error of the arms' means after the whole-number pulls."""
-        if self.horizon is None or self.pulls is None:
-            return None
-        return float(error(self.pulls / self.horizon, self.std)) / math.sqrt(self.horizon)
+    error_at_horizon: float | None = None
+    """Average root-mean-square error of the arms' means after the whole-number pulls."""
 
 
 def allocation_record(
@@ -75,9 +70,10 @@ def allocation_record(
     """
     means, stds = checks.means_and_stds(mean, std)
     share = optimal_allocation(means, stds, reward_weight=reward_weight, floor=floor)
-    pulls = None
+    pulls = error_at_horizon = None
     if horizon is not None:
         pulls = optimal_pulls(means, stds, horizon=horizon, reward_weight=reward_weight, floor=floor)
+        error_at_horizon = error(pulls / horizon, stds) / math.sqrt(horizon)
     return AllocationRecord(
         arms=arm_names(arms, means.size),
         mean=means,
@@ -89,6 +85,7 @@ def allocation_record(
         tradeoff=tradeoff(share, means, stds, reward_weight=reward_weight),
         horizon=horizon,
         pulls=pulls,
+        error_at_horizon=error_at_horizon,
     )
 
 

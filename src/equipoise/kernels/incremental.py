@@ -1,15 +1,14 @@
 """The paper's optimal shares kept up to date while estimates change one arm at a time, as pulls change them.
 
-About one sweep over the arms per change, without a cube root, a division or a branch per arm. Covers the paper's
+Usually one sweep over the arms per change, without a cube root, a division or a branch per arm. Covers the paper's
 objective without floors and with spread in every arm; `start` and `change` say when they cannot help, and
 `kernels.shares.allocate` does the rest.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from equipoise.kernels import compiled
 from equipoise.kernels.shares import COLD, allocate, inverse_cube_roots, sum_of
@@ -29,7 +28,9 @@ SCALARS = 5
 _LARGEST_MISS_SQUARED = 1e-6
 # The cube of this relative step, which the series for the last step drops, is below the rounding of a double.
 _SMALL_STEP = 4e-6
-_MAX_SWEEPS = 20
+# Below this relative step the series is also the better guess; Newton's step is right from anywhere.
+_SERIES_STEP = 0.05
+_MAX_SWEEPS = 60
 
 
 @compiled
@@ -47,41 +48,68 @@ def start(
     """Solve from scratch and write the state; return False if later changes must be solved from scratch too."""
     n_arms = mean.size
     allocate(mean, std, importance, floor, reward_weight, 0.5, COLD, work, share)
-    best, narrowest = mean[0], std[0]
+    narrowest = std[0]
     for i in range(n_arms):
-        best = max(best, mean[i])
         narrowest = min(narrowest, std[i])
     coefficient = 0.5 * (1.0 - reward_weight) / n_arms
     if n_arms < 2 or narrowest == 0.0 or coefficient == 0.0 or sum_of(floor) > 0.0:
         return False
-    scalars[WEIGHT], scalars[COEFFICIENT], scalars[REFERENCE] = reward_weight, coefficient, best
-    gap, factor, root, slope, curve = state[GAP], state[FACTOR], state[ROOT], state[SLOPE], state[CURVE]
-    for i in range(n_arms):
-        gap[i] = reward_weight * (best - mean[i])
-        curve[i] = coefficient * std[i]
-    inverse_cube_roots(curve, root)
+    scalars[WEIGHT], scalars[COEFFICIENT] = reward_weight, coefficient
+    scalars[REFERENCE] = mean[0]
+    scalars[LEVEL] = 0.0
+    _refer_to_the_best(mean, state, scalars)
+    gap, factor, root, slope, cost = state[GAP], state[FACTOR], state[ROOT], state[SLOPE], state[CURVE]
     widest = 0
     for i in range(n_arms):
-        factor[i] = curve[i] * root[i]
+        cost[i] = coefficient * std[i]
         if share[i] > share[widest]:
             widest = i
+    inverse_cube_roots(cost, root)
+    for i in range(n_arms):
+        factor[i] = cost[i] * root[i]
     # The level at which the widest arm has its share: share = (cost / (level + gap))^(2/3).
-    level = curve[widest] / (share[widest] * np.sqrt(share[widest])) - gap[widest]
+    level = cost[widest] / (share[widest] * math.sqrt(share[widest])) - gap[widest]
     if not level > 0.0:
         return False
     scalars[LEVEL] = level
-    for i in range(n_arms):
-        curve[i] = level + gap[i]
-    inverse_cube_roots(curve, root)
-    for i in range(n_arms):
-        slope[i] = share[i] * (root[i] * root[i] * root[i])
+    _sweep_from_scratch(level, state, share)
     scalars[STEEPNESS] = sum_of(slope)
     return True
 
 
 @compiled
+def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray) -> None:
+    """Measure gaps from the best mean again; the multiplier stays, so the level moves."""
+    gap, weight = state[GAP], scalars[WEIGHT]
+    best = mean[0]
+    for i in range(mean.size):
+        best = max(best, mean[i])
+    for i in range(mean.size):
+        gap[i] = weight * (best - mean[i])
+    scalars[LEVEL] -= weight * (best - scalars[REFERENCE])
+    scalars[REFERENCE] = best
+
+
+@compiled
+def _sweep_from_scratch(level: float, state: FloatArray, share: FloatArray) -> None:
+    """Write roots for any positive level, and shares, slopes and curvatures."""
+    gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
+    slope, curve = state[SLOPE], state[CURVE]
+    for i in range(gap.size):
+        curve[i] = level + gap[i]
+    inverse_cube_roots(curve, root)
+    for i in range(gap.size):
+        y = root[i]
+        cube = y * y * y
+        free_share = factor[i] * (y * y)
+        share[i] = free_share
+        slope[i] = free_share * cube
+        curve[i] = free_share * cube * cube
+
+
+@compiled
 def _sweep(level: float, state: FloatArray, share: FloatArray) -> None:
-    """Refine every root for a new level and write shares, slopes, curvatures and squared misses."""
+    """Refine every root for a level close to the last; write shares, slopes, curvatures and squared misses."""
     gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
     slope, curve, miss = state[SLOPE], state[CURVE], state[MISS]
     for i in range(gap.size):
@@ -103,28 +131,37 @@ def change(
 ) -> bool:
     """Bring the shares up to date after one arm's mean and std have changed; return False if that was too much."""
     gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
-    slope, curve, one = state[SLOPE], state[CURVE], state[MISS]
-    level, weight = scalars[LEVEL], scalars[WEIGHT]
+    slope, curve, pair = state[SLOPE], state[CURVE], state[MISS][:2]
     if std[arm] == 0.0:
         return False
-    # Gaps are measured from one mean for as long as that costs no digits: while no gap is far below 0.
-    new_gap = weight * (scalars[REFERENCE] - mean[arm])
-    if new_gap < -0.5 * level or (gap[arm] <= 0.0 and new_gap > 0.5 * level):
-        return False
-    one[0] = scalars[COEFFICIENT] * std[arm]
-    one[1] = level + new_gap
-    inverse_cube_roots(one[:2], curve[:2])
-    new_factor, y = one[0] * curve[0], curve[1]
-    moved = new_factor * y * y - share[arm]
-    steepness = scalars[STEEPNESS] - slope[arm] + new_factor * y * y * y * y * y
+    # Gaps are measured from one mean for as long as that costs no digits: while the smallest is close to 0.
+    new_gap = scalars[WEIGHT] * (scalars[REFERENCE] - mean[arm])
+    if new_gap < -0.5 * scalars[LEVEL] or (gap[arm] <= 0.0 and new_gap > 0.5 * scalars[LEVEL]):
+        _refer_to_the_best(mean, state, scalars)
+        new_gap = gap[arm]
+    level = scalars[LEVEL]
+    pair[0] = scalars[COEFFICIENT] * std[arm]
+    pair[1] = level + new_gap
+    close = pair[1] > 0.0 and level > 0.0
+    if not close:  # the multiplier fell below the best mean: start where the changed arm alone has a share of 1
+        level = max(level, pair[0] - new_gap, 1e-3 * pair[0])
+        pair[1] = level + new_gap
+    inverse_cube_roots(pair, curve[:2])
+    new_factor, y = pair[0] * curve[0], curve[1]
+    if close:
+        moved = new_factor * y * y - share[arm]
+        steepness = scalars[STEEPNESS] - slope[arm] + new_factor * y * y * y * y * y
+        predicted = level + 1.5 * moved / steepness
+        close = abs(predicted - level) < 0.3 * level
+        if close:
+            level = predicted
     gap[arm], factor[arm], root[arm] = new_gap, new_factor, y
-    level += 1.5 * moved / steepness
     for _ in range(_MAX_SWEEPS):
-        if level <= 0.5 * scalars[LEVEL] or level >= 2.0 * scalars[LEVEL]:
-            return False
-        _sweep(level, state, share)
-        if not sum_of(state[MISS]) <= _LARGEST_MISS_SQUARED:
-            return False
+        if close:
+            _sweep(level, state, share)
+            close = sum_of(state[MISS]) <= _LARGEST_MISS_SQUARED
+        if not close:
+            _sweep_from_scratch(level, state, share)
         total, steepness, bend = sum_of(share), sum_of(slope), sum_of(curve)
         first = 1.5 * (total - 1.0) / steepness
         step = first * (1.0 + (5 / 6) * first * bend / steepness)
@@ -137,5 +174,9 @@ def change(
             scalars[LEVEL] = level + step
             scalars[STEEPNESS] = steepness - (5 / 3) * step * bend
             return True
-        level += step
+        close = abs(step) <= _SERIES_STEP * level
+        if not close:
+            step = total / steepness * (total * math.sqrt(total) - 1.0)
+        # Newton's step never overshoots upwards, but from far above it may lead below every level.
+        level = max(level + step, 0.1 * level)
     return False

@@ -60,10 +60,11 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
         std[arm] = np.nan
         return
     total_high, total_low, square_high, square_low = sums[0, arm], sums[1, arm], sums[2, arm], sums[3, arm]
-    mean_high = total_high / count
+    # One division serves both parts of the mean: what the product misses is in the rest.
+    reciprocal = 1.0 / count
+    mean_high = total_high * reciprocal
     product = mean_high * count
-    rest = (total_high - product) - product_error(mean_high, float(count)) + total_low
-    mean_low = rest / count
+    mean_low = ((total_high - product) - product_error(mean_high, float(count)) + total_low) * reciprocal
     mean[arm] = mean_high + mean_low
     if count == 1:
         std[arm] = np.nan

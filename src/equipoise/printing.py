@@ -1,0 +1,184 @@
+"""Results as the commands print them: a table for people, JSON or CSV for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shutil
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from rich.cells import cell_len
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from equipoise.arrays import FloatArray
+    from equipoise.charts import AllocationRecord
+    from equipoise.goals import Frontier
+    from equipoise.tables import Arms
+
+Format: TypeAlias = Literal["table", "json", "csv"]
+
+
+def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa: A002
+    """Print the share of each arm, and what the allocation is worth."""
+    columns: dict[str, list[Any]] = {
+        "arm": list(record.arms),
+        "mean": record.mean.tolist(),
+        "std": record.std.tolist(),
+        "share": record.share.tolist(),
+    }
+    if record.pulls is not None:
+        columns["pulls"] = record.pulls.tolist()
+    rows = list(zip(*columns.values(), strict=True))
+    if format == "csv":
+        print_csv(columns, rows)
+    elif format == "json":
+        worth = {name: getattr(record, name) for name in ("reward_weight", "reward", "error", "tradeoff")}
+        if record.horizon is not None:
+            worth |= {"horizon": record.horizon, "error_at_horizon": record.error_at_horizon}
+        print_json(worth | {"arms": [dict(zip(columns, row, strict=True)) for row in rows]})
+    else:
+        shown = [("arm", list(record.arms)), ("mean", aligned(record.mean)), ("std", aligned(record.std))]
+        shown.append(("share", _shares(record.share)))
+        if record.pulls is not None:
+            shown.append(("pulls", [str(pulls) for pulls in record.pulls]))
+        print_table(shown)
+        _write("\n")
+        worth = {
+            "reward weight": record.reward_weight,
+            "reward": record.reward,
+            "error": record.error,
+            "trade-off": record.tradeoff,
+        }
+        if record.horizon is not None:
+            worth[f"error after {record.horizon} pulls"] = record.error_at_horizon
+        width = max(map(len, worth))
+        _write("".join(f"{name:{width}}  {aligned([value], digits=6)[0]}\n" for name, value in worth.items()))
+
+
+def print_frontier(arms: Arms, curve: Frontier, format: Format) -> None:  # noqa: A002
+    """Print reward, error, trade-off and shares at each weight."""
+    measures = ("reward_weight", "reward", "error", "tradeoff")
+    values = [getattr(curve, name).tolist() for name in measures]
+    if format == "csv":
+        shares = curve.allocation.T.tolist()
+        print_csv([*measures, *(f"share_{name}" for name in arms.arms)], zip(*values, *shares, strict=True))
+    elif format == "json":
+        points = [
+            dict(zip(measures, row, strict=True)) | {"allocation": allocation}
+            for *row, allocation in zip(*values, curve.allocation.tolist(), strict=True)
+        ]
+        known = zip(arms.arms, arms.mean, arms.std, strict=True)
+        print_json({"arms": [{"arm": arm, "mean": mean, "std": std} for arm, mean, std in known], "points": points})
+    else:
+        heads = ("weight", "reward", "error", "trade-off")
+        shown = [(head, aligned(column)) for head, column in zip(heads, values, strict=True)]
+        shares = _shares(curve.allocation.ravel())
+        for place, name in enumerate(arms.arms):
+            shown.append((f"arm {name}" if name.isdigit() else name, shares[place :: len(arms.arms)]))
+        missing = len(shown) - print_table(shown, always=len(heads))
+        if missing:
+            _write(f"\n{missing} of {len(arms.arms)} arms do not fit the width; --json and --csv have them all\n")
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object at full precision; what is infinite or undefined becomes null."""
+    _write(json.dumps(_finite(data), indent=2, allow_nan=False) + "\n")
+
+
+def print_csv(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a header and rows as CSV at full precision."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    _write(buffer.getvalue())
+
+
+def print_table(columns: Sequence[tuple[str, Sequence[str]]], *, always: int | None = None) -> int:
+    """Print columns of text, the first flush left and the others right, and return how many were shown.
+
+    Columns after the first `always` are left out where they would not fit the width of the terminal. The text is laid
+    out here because Rich takes half a minute for the 100,000 arms that the solver takes a tenth of a second for.
+    """
+    room = shutil.get_terminal_size().columns
+    shown: list[list[str]] = []
+    used = 0
+    for head, cells in columns:
+        column = [_printable(text) for text in (head, *cells)]
+        sizes = [cell_len(text) for text in column]
+        width = max(sizes)
+        used += width + 2
+        if always is not None and len(shown) >= always and used - 2 > room:
+            break
+        pads = [" " * (width - size) for size in sizes]
+        pairs = zip(column, pads, strict=True)
+        shown.append([pad + text for text, pad in pairs] if shown else [text + pad for text, pad in pairs])
+    _write("".join("  ".join(row).rstrip() + "\n" for row in zip(*shown, strict=True)))
+    return len(shown)
+
+
+def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
+    """Return the numbers of a column with equally many decimals: `digits` digits of the largest, no idle zeros.
+
+    Examples
+    --------
+    >>> aligned([1, 1.5, 2]), aligned([1e9 + 1, 1e9]), aligned([0.25, 1e-9]), aligned([float("inf"), 2])
+    (['1.0', '1.5', '2.0'], ['1000000001', '1000000000'], ['0.25', '1.0e-09'], ['inf', '2'])
+    """
+    numbers = [float(value) for value in values]
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
+    if largest >= 1e15:  # beyond what a double holds to the unit
+        return [f"{number:.{digits}g}" for number in numbers]
+    most = max(0, digits - 1 - math.floor(math.log10(largest))) if largest else 0
+    rounded = [f"{number:.{most}f}" for number in numbers]
+    decimals = max((len(text.rstrip("0").partition(".")[2]) for text in rounded), default=0)
+    # What would look like zero without being zero is written with an exponent.
+    return [
+        f"{number:.1e}" if number != 0 == float(text) else f"{number:.{decimals}f}"
+        for number, text in zip(numbers, rounded, strict=True)
+    ]
+
+
+def _shares(values: FloatArray) -> list[str]:
+    """Return shares with four digits behind the point, or more if all are small."""
+    return aligned(values, digits=5 if values.max() == 1 else 4)
+
+
+@contextmanager
+def slow_start_note(after_seconds: float = 1.0) -> Iterator[None]:
+    """Say on stderr why the work inside takes seconds, if it does."""
+    import equipoise.kernels  # noqa: F401  (loading numba takes its time as well, but every time)
+
+    note = "compiling, once: the next start will be quick"
+    timer = threading.Timer(after_seconds, print, args=(note,), kwargs={"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
+
+
+def _printable(text: str) -> str:
+    """Return text without the characters that move a terminal's cursor or change its colours."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
