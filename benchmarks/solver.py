@@ -50,11 +50,12 @@ def resolve_many(
 ) -> int:
     """Change one mean at a time, as a pull does, and solve again; return how often that was from scratch."""
     floor, scalars = np.zeros(mean.size), np.zeros(incremental.SCALARS)
+    gap, factor, root, cost_root = state[0], state[1], state[2], state[3]
     warm, cold_starts = False, 0
     for k in range(changes.size):
         arm = k % mean.size
         mean[arm] += changes[k]
-        if warm and change(arm, mean, std, state, scalars, share):
+        if warm and change(arm, mean, std, gap, factor, root, cost_root, scalars, share, work[0]):
             continue
         warm = start(mean, std, REWARD_WEIGHT, importance, floor, work, state, scalars, share)
         cold_starts += 1

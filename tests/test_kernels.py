@@ -34,8 +34,8 @@ def test_units_are_in_range_and_use_53_bits():
 
 def test_decision_numbers_depend_on_seed_and_index_alone():
     zero = np.uint64(0)
-    assert decision_uniform(7, 5) == unit(philox(np.uint64(7), zero, np.uint64(5), zero, DECISION, zero)[0])
-    draws = np.array([decision_uniform(seed, k) for seed in range(20) for k in range(500)])
+    assert decision_uniform(7, 0, 5) == unit(philox(np.uint64(7), zero, np.uint64(5), zero, DECISION, zero)[0])
+    draws = np.array([decision_uniform(seed, r, k) for seed in range(10) for r in range(2) for k in range(500)])
     assert len(np.unique(draws)) == draws.size
     # Mean and variance of 10,000 uniforms, to four standard errors.
     assert abs(draws.mean() - 0.5) < 4 / np.sqrt(12 * draws.size)
@@ -71,14 +71,14 @@ def test_incremental_shares_follow_the_solver_through_small_and_large_changes(n_
     mean, std = 1e3 + rng.normal(size=n_arms), rng.gamma(2, size=n_arms)
     importance, floor, work = np.full(n_arms, 1 / n_arms), np.zeros(n_arms), np.empty((WORK_ROWS, n_arms))
     state, scalars, share = np.empty((incremental.ROWS, n_arms)), np.empty(incremental.SCALARS), np.empty(n_arms)
-    exact = np.empty(n_arms)
+    exact, rows = np.empty(n_arms), [state[k] for k in range(incremental.ROWS)]
     warm, changed = False, 0
     for step in range(600):
         arm = int(rng.integers(n_arms))
         size = 1.0 if step % 97 == 0 else 0.001 * np.sqrt(1 - weight)
         mean[arm] += size * rng.normal()
         std[arm] = 0.0 if step == 400 else max(abs(std[arm] + 0.3 * size * rng.normal()), 1e-6)
-        if warm and incremental.change(arm, mean, std, state, scalars, share):
+        if warm and incremental.change(arm, mean, std, *rows, scalars, share, work[0]):
             changed += 1
         else:
             warm = incremental.start(mean, std, weight, importance, floor, work, state, scalars, share)

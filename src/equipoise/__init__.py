@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from equipoise.arms import Arms as Arms
+    from equipoise.arms import Bernoulli as Bernoulli
+    from equipoise.arms import Beta as Beta
+    from equipoise.arms import Distributions as Distributions
+    from equipoise.arms import Empirical as Empirical
+    from equipoise.arms import Gaussian as Gaussian
+    from equipoise.arms import Mixed as Mixed
+    from equipoise.arms import UniformBetween as UniformBetween
     from equipoise.bandit import Bandit as Bandit
     from equipoise.errors import EquipoiseError as EquipoiseError
     from equipoise.errors import InvalidInput as InvalidInput
@@ -39,20 +47,25 @@ if TYPE_CHECKING:
     from equipoise.policies import ForcingBalance as ForcingBalance
     from equipoise.policies import GAFSMax as GAFSMax
     from equipoise.policies import NaiveUCB as NaiveUCB
+    from equipoise.policies import NumbaPolicy as NumbaPolicy
     from equipoise.policies import OptimisticBalance as OptimisticBalance
     from equipoise.policies import Policy as Policy
     from equipoise.policies import ThompsonBalance as ThompsonBalance
     from equipoise.policies import ThompsonSampling as ThompsonSampling
     from equipoise.policies import UCBExplore as UCBExplore
     from equipoise.policies import Uniform as Uniform
+    from equipoise.runs import Runs as Runs
     from equipoise.separable import MEAN_SQUARE as MEAN_SQUARE
     from equipoise.separable import ROOT_MEAN_SQUARE as ROOT_MEAN_SQUARE
     from equipoise.separable import Objective as Objective
     from equipoise.separable import PowerObjective as PowerObjective
     from equipoise.separable import SeparableObjective as SeparableObjective
+    from equipoise.simulation import SimulationInterrupted as SimulationInterrupted
+    from equipoise.simulation import simulate as simulate
     from equipoise.stats import ArmStats as ArmStats
 
 _HOME = {
+    "arms": ("Arms", "Bernoulli", "Beta", "Distributions", "Empirical", "Gaussian", "Mixed", "UniformBetween"),
     "bandit": ("Bandit",),
     "errors": (
         "EquipoiseError",
@@ -83,6 +96,7 @@ _HOME = {
         "ForcingBalance",
         "GAFSMax",
         "NaiveUCB",
+        "NumbaPolicy",
         "OptimisticBalance",
         "Policy",
         "ThompsonBalance",
@@ -90,7 +104,9 @@ _HOME = {
         "UCBExplore",
         "Uniform",
     ),
+    "runs": ("Runs",),
     "separable": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
+    "simulation": ("SimulationInterrupted", "simulate"),
     "stats": ("ArmStats",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -103,7 +119,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"equipoise.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in {"theory", "testing"}:
+    if name in {"metrics", "testing", "theory"}:
         return import_module(f"equipoise.{name}")
     raise AttributeError(f"module 'equipoise' has no attribute {name!r}")
 

@@ -73,7 +73,7 @@ class Bandit:
 
     def peek(self) -> Choice:
         """Return the choice that the next `ask` will make, with its probability, without making it."""
-        return self._choose(self.stats, self._uniform(self.seed, self.stats.n_assigned))
+        return self._choose(self.stats, self._uniform(self.seed, 0, self.stats.n_assigned))
 
     @overload
     def ask(self) -> Arm: ...

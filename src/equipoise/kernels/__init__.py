@@ -1,7 +1,8 @@
 """Every compiled loop and nothing else: plain functions on arrays that validate nothing and raise nothing.
 
-Wrappers elsewhere check their input and allocate; a kernel writes into the arrays it is given. Arithmetic is IEEE
-double precision without fast-math, so that a decision is the same wherever and however it is computed.
+Wrappers elsewhere check their input and allocate; a kernel writes into the arrays it is given. What is `compiled` is
+IEEE double precision without fast-math, so that a decision is the same wherever and however it is computed. What is
+`approximate` may be off by rounding errors that differ between machines; its callers must not let that decide anything.
 """
 
 from __future__ import annotations
@@ -23,3 +24,9 @@ def compiled(function: Function) -> Function:
     In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
     """
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def approximate(function: Function) -> Function:
+    """Compile a function like `compiled`, but let the compiler reorder sums and fuse multiplications and additions."""
+    relaxed = {"reassoc", "contract", "nsz", "arcp"}
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=relaxed)(function))

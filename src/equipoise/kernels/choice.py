@@ -74,8 +74,9 @@ def decide(
             probability[i] = -float(assigned[i])
         return _largest(probability), False
     if rule.kind == UCB:
+        log_t = math.log(t)
         for i in range(n_arms):
-            probability[i] = mean[i] + rule.scale * math.sqrt(math.log(t) / assigned[i])
+            probability[i] = mean[i] + rule.scale * math.sqrt(log_t / assigned[i])
         return _largest(probability), False
     if rule.kind == EPSILON_GREEDY:
         for i in range(n_arms):

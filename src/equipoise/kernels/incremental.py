@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from equipoise.kernels import compiled
+import numpy as np
+
+from equipoise.kernels import approximate
 from equipoise.kernels.shares import COLD, allocate, inverse_cube_roots, sum_of
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
 
-GAP, FACTOR, ROOT, SLOPE, CURVE, MISS = 0, 1, 2, 3, 4, 5
-ROWS = 6
-"""Rows of an incremental state: numbers per arm as in `kernels.shares`, and what a root missed."""
+GAP, FACTOR, ROOT, COST_ROOT = 0, 1, 2, 3
+ROWS = 4
+"""Rows of an incremental state: share = factor * root^2 with root = (level + gap)^(-1/3), factor = cost^(2/3)."""
 
 LEVEL, STEEPNESS, REFERENCE, COEFFICIENT, WEIGHT = 0, 1, 2, 3, 4
 SCALARS = 5
@@ -33,7 +35,7 @@ _SERIES_STEP = 0.05
 _MAX_SWEEPS = 60
 
 
-@compiled
+@approximate
 def start(
     mean: FloatArray,
     std: FloatArray,
@@ -55,32 +57,32 @@ def start(
     if n_arms < 2 or narrowest == 0.0 or coefficient == 0.0 or sum_of(floor) > 0.0:
         return False
     scalars[WEIGHT], scalars[COEFFICIENT] = reward_weight, coefficient
-    scalars[REFERENCE] = mean[0]
-    scalars[LEVEL] = 0.0
-    _refer_to_the_best(mean, state, scalars)
-    gap, factor, root, slope, cost = state[GAP], state[FACTOR], state[ROOT], state[SLOPE], state[CURVE]
+    scalars[REFERENCE], scalars[LEVEL] = mean[0], 0.0
+    gap, factor, root, cost_root = state[GAP], state[FACTOR], state[ROOT], state[COST_ROOT]
+    _refer_to_the_best(mean, gap, scalars)
+    cost = work[0]
     widest = 0
     for i in range(n_arms):
         cost[i] = coefficient * std[i]
         if share[i] > share[widest]:
             widest = i
-    inverse_cube_roots(cost, root)
+    inverse_cube_roots(cost, cost_root)
     for i in range(n_arms):
-        factor[i] = cost[i] * root[i]
+        factor[i] = cost[i] * cost_root[i]
     # The level at which the widest arm has its share: share = (cost / (level + gap))^(2/3).
     level = cost[widest] / (share[widest] * math.sqrt(share[widest])) - gap[widest]
     if not level > 0.0:
         return False
     scalars[LEVEL] = level
-    _sweep_from_scratch(level, state, share)
-    scalars[STEEPNESS] = sum_of(slope)
+    _fill_roots(level, gap, root, work[0])
+    _, scalars[STEEPNESS], _, _ = _sweep(level, gap, factor, root, share)
     return True
 
 
-@compiled
-def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray) -> None:
+@approximate
+def _refer_to_the_best(mean: FloatArray, gap: FloatArray, scalars: FloatArray) -> None:
     """Measure gaps from the best mean again; the multiplier stays, so the level moves."""
-    gap, weight = state[GAP], scalars[WEIGHT]
+    weight = scalars[WEIGHT]
     best = mean[0]
     for i in range(mean.size):
         best = max(best, mean[i])
@@ -90,81 +92,106 @@ def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray)
     scalars[REFERENCE] = best
 
 
-@compiled
-def _sweep_from_scratch(level: float, state: FloatArray, share: FloatArray) -> None:
-    """Write roots for any positive level, and shares, slopes and curvatures."""
-    gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
-    slope, curve = state[SLOPE], state[CURVE]
+@approximate
+def _fill_roots(level: float, gap: FloatArray, root: FloatArray, scratch: FloatArray) -> None:
+    """Write roots for any positive level."""
     for i in range(gap.size):
-        curve[i] = level + gap[i]
-    inverse_cube_roots(curve, root)
-    for i in range(gap.size):
-        y = root[i]
-        cube = y * y * y
-        free_share = factor[i] * (y * y)
-        share[i] = free_share
-        slope[i] = free_share * cube
-        curve[i] = free_share * cube * cube
+        scratch[i] = level + gap[i]
+    inverse_cube_roots(scratch, root)
 
 
-@compiled
-def _sweep(level: float, state: FloatArray, share: FloatArray) -> None:
-    """Refine every root for a level close to the last; write shares, slopes, curvatures and squared misses."""
-    gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
-    slope, curve, miss = state[SLOPE], state[CURVE], state[MISS]
+@approximate
+def _sweep(
+    level: float, gap: FloatArray, factor: FloatArray, root: FloatArray, share: FloatArray
+) -> tuple[float, float, float, float]:
+    """Refine every root for a level close to the last and write the shares.
+
+    Return the sums of shares, of share / (level + gap), of share / (level + gap)^2, and of squared misses.
+    """
+    total, steepness, bend, missed = 0.0, 0.0, 0.0, 0.0
     for i in range(gap.size):
         y = root[i]
         h = 1.0 - (level + gap[i]) * (y * y * y)
         y += y * h * (1 / 3 + h * (2 / 9 + h * (14 / 81 + h * (35 / 243))))
-        cube = y * y * y
-        free_share = factor[i] * (y * y)
+        square = y * y
+        cube = square * y
+        free_share = factor[i] * square
         root[i] = y
         share[i] = free_share
-        slope[i] = free_share * cube
-        curve[i] = free_share * cube * cube
-        miss[i] = h * h
+        total += free_share
+        steepness += free_share * cube
+        bend += free_share * cube * cube
+        missed += h * h
+    return total, steepness, bend, missed
 
 
-@compiled
+@approximate
+def _root_near(x: float, guess: float) -> float:
+    """Return x^(-1/3) from a guess, or NaN if the guess is too far off."""
+    y = guess
+    miss = 1.0 - x * (y * y * y)
+    if not abs(miss) < 0.1:
+        return np.nan
+    y += y * miss * (1 / 3 + miss * (2 / 9 + miss * (14 / 81 + miss * (35 / 243))))
+    miss = 1.0 - x * (y * y * y)
+    return y + y * miss * (1 / 3 + miss * (2 / 9 + miss * (14 / 81)))
+
+
+@approximate
 def change(
-    arm: int, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray, share: FloatArray
+    arm: int,
+    mean: FloatArray,
+    std: FloatArray,
+    gap: FloatArray,
+    factor: FloatArray,
+    root: FloatArray,
+    cost_root: FloatArray,
+    scalars: FloatArray,
+    share: FloatArray,
+    scratch: FloatArray,
 ) -> bool:
-    """Bring the shares up to date after one arm's mean and std have changed; return False if that was too much."""
-    gap, factor, root = state[GAP], state[FACTOR], state[ROOT]
-    slope, curve, pair = state[SLOPE], state[CURVE], state[MISS][:2]
+    """Bring the shares up to date after one arm's mean and std have changed; return False if that was too much.
+
+    The rows of the state come one by one: taking them out of it here would cost more than the rest for a few arms.
+    """
     if std[arm] == 0.0:
         return False
     # Gaps are measured from one mean for as long as that costs no digits: while the smallest is close to 0.
     new_gap = scalars[WEIGHT] * (scalars[REFERENCE] - mean[arm])
     if new_gap < -0.5 * scalars[LEVEL] or (gap[arm] <= 0.0 and new_gap > 0.5 * scalars[LEVEL]):
-        _refer_to_the_best(mean, state, scalars)
+        _refer_to_the_best(mean, gap, scalars)
         new_gap = gap[arm]
     level = scalars[LEVEL]
-    pair[0] = scalars[COEFFICIENT] * std[arm]
-    pair[1] = level + new_gap
-    close = pair[1] > 0.0 and level > 0.0
+    cost = scalars[COEFFICIENT] * std[arm]
+    close = level > 0.0 and level + new_gap > 0.0
     if not close:  # the multiplier fell below the best mean: start where the changed arm alone has a share of 1
-        level = max(level, pair[0] - new_gap, 1e-3 * pair[0])
-        pair[1] = level + new_gap
-    inverse_cube_roots(pair, curve[:2])
-    new_factor, y = pair[0] * curve[0], curve[1]
+        level = max(level, max(cost - new_gap, 1e-3 * cost))
+    new_cost_root = _root_near(cost, cost_root[arm])
+    if math.isnan(new_cost_root):
+        new_cost_root = cost ** (-1 / 3)
+    old = root[arm]
+    y = _root_near(level + new_gap, old)
+    if math.isnan(y):
+        y = (level + new_gap) ** (-1 / 3)
+    new_factor = cost * new_cost_root
     if close:
-        moved = new_factor * y * y - share[arm]
-        steepness = scalars[STEEPNESS] - slope[arm] + new_factor * y * y * y * y * y
-        predicted = level + 1.5 * moved / steepness
+        new_share = new_factor * y * y
+        steepness = scalars[STEEPNESS] - share[arm] * (old * old * old) + new_share * (y * y * y)
+        predicted = level + 1.5 * (new_share - share[arm]) / steepness
         close = abs(predicted - level) < 0.3 * level
         if close:
             level = predicted
-    gap[arm], factor[arm], root[arm] = new_gap, new_factor, y
+    gap[arm], factor[arm], root[arm], cost_root[arm] = new_gap, new_factor, y, new_cost_root
     for _ in range(_MAX_SWEEPS):
-        if close:
-            _sweep(level, state, share)
-            close = sum_of(state[MISS]) <= _LARGEST_MISS_SQUARED
         if not close:
-            _sweep_from_scratch(level, state, share)
-        total, steepness, bend = sum_of(share), sum_of(slope), sum_of(curve)
-        first = 1.5 * (total - 1.0) / steepness
-        step = first * (1.0 + (5 / 6) * first * bend / steepness)
+            _fill_roots(level, gap, root, scratch)
+        total, steepness, bend, missed = _sweep(level, gap, factor, root, share)
+        if not missed <= _LARGEST_MISS_SQUARED:
+            _fill_roots(level, gap, root, scratch)
+            total, steepness, bend, missed = _sweep(level, gap, factor, root, share)
+        inverse = 1.0 / steepness
+        first = 1.5 * (total - 1.0) * inverse
+        step = first * (1.0 + (5 / 6) * first * bend * inverse)
         if abs(step) <= _SMALL_STEP * level:
             for i in range(share.size):
                 y = root[i]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.kernels import compiled
+from equipoise.kernels.fused import fused_multiply_add
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 SUM_ROWS = 4
 """Rows of sums: rewards high and low, squares high and low."""
 
-# 2^27 + 1 cuts the 53 bits of a double into two halves whose products are exact.
-_SPLITTER = 134217729.0
 # Each addition may lose 2^-104 of the squares' sum; what is below that many of them is rounding, not spread.
 _ROUNDING = 2.0**-102
 
@@ -30,13 +29,7 @@ _ROUNDING = 2.0**-102
 @compiled
 def product_error(x: float, y: float) -> float:
     """Return x * y (exact) minus x * y (rounded)."""
-    scaled = _SPLITTER * x
-    x_high = scaled - (scaled - x)
-    x_low = x - x_high
-    scaled = _SPLITTER * y
-    y_high = scaled - (scaled - y)
-    y_low = y - y_high
-    return ((x_high * y_high - x * y) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return fused_multiply_add(x, y, -(x * y))
 
 
 @compiled
@@ -69,13 +62,14 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
     if count == 1:
         std[arm] = np.nan
         return
-    # Squares minus total * mean, both as pairs: the subtraction that ruins the textbook formula keeps 2^-100 here.
+    # Squares minus total * mean, both as pairs: the subtraction that ruins the textbook formula is exact here where the
+    # high parts are close, and harmless where they are not.
     product = total_high * mean_high
-    product_low = product_error(total_high, mean_high) + total_high * mean_low + total_low * mean_high
-    deviations, _ = add_pairs(square_high, square_low, -product, -product_low)
+    product_low = product_error(total_high, mean_high) + (total_high * mean_low + total_low * mean_high)
+    deviations = (square_high - product) + (square_low - product_low)
     if deviations <= _ROUNDING * count * square_high:
         deviations = 0.0
-    std[arm] = math.sqrt(deviations / (count - 1))
+    std[arm] = math.sqrt(deviations * (1.0 / (count - 1)))
 
 
 @compiled

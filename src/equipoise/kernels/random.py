@@ -54,8 +54,8 @@ def unit(word: np.uint64) -> float:
 
 
 @compiled
-def decision_uniform(seed: int, index: int) -> float:
-    """Return the uniform number that belongs to the decision with this index of an experiment with this seed."""
+def decision_uniform(seed: int, replication: int, index: int) -> float:
+    """Return the uniform number of one decision; a live experiment is replication 0 of its seed."""
     zero = np.uint64(0)
-    words = philox(np.uint64(seed), zero, np.uint64(index), zero, DECISION, zero)
+    words = philox(np.uint64(seed), np.uint64(replication), np.uint64(index), zero, DECISION, zero)
     return unit(words[0])

@@ -6,6 +6,7 @@ from equipoise.policies.forcing_balance import ForcingBalance
 from equipoise.policies.gafs import GAFS
 from equipoise.policies.gafs_max import GAFSMax
 from equipoise.policies.naive_ucb import NaiveUCB
+from equipoise.policies.numba_policy import NumbaPolicy
 from equipoise.policies.optimistic_balance import OptimisticBalance
 from equipoise.policies.policy import Choice, Policy
 from equipoise.policies.thompson_balance import ThompsonBalance
@@ -23,6 +24,7 @@ __all__ = [
     "ForcingBalance",
     "GAFSMax",
     "NaiveUCB",
+    "NumbaPolicy",
     "OptimisticBalance",
     "Policy",
     "ThompsonBalance",

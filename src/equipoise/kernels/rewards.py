@@ -1,0 +1,87 @@
+"""Rewards as pure functions: the s-th reward of an arm in a replication depends on (seed, replication, arm, s) alone.
+
+Four consecutive rewards share one block of random words; kinds of arms differ in how they turn words into rewards.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.kernels import compiled
+from equipoise.kernels.random import philox, unit
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray
+
+GAUSSIAN, BERNOULLI, UNIFORM, BETA, EMPIRICAL, EXTERNAL = 0, 1, 2, 3, 4, 5
+"""Kinds of arms. The rewards of an external arm are made in Python from uniform numbers."""
+
+SHAPE_ROWS = 4
+"""Numbers that describe an arm: mean and std, probability, bounds, beta's parameters, or a stretch of the pool."""
+
+REWARD = np.uint64(3)
+_BETA_REWARD = np.uint64(4)
+PER_BLOCK = 4
+
+
+@compiled
+def _gamma(shape: float, key_0: np.uint64, key_1: np.uint64, index: int, arm: int, first_attempt: int) -> float:
+    """Return a gamma draw by Marsaglia and Tsang (2000); shapes below 1 borrow one and pay it back."""
+    boosted = shape < 1.0
+    d = (shape + 1.0 if boosted else shape) - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    attempt = first_attempt
+    while True:
+        words = philox(key_0, key_1, np.uint64(index), np.uint64(arm), _BETA_REWARD, np.uint64(attempt))
+        attempt += 1
+        normal = math.sqrt(-2.0 * math.log(1.0 - unit(words[0]))) * math.cos(2.0 * math.pi * unit(words[1]))
+        cube = (1.0 + c * normal) ** 3
+        if cube > 0.0 and math.log(1.0 - unit(words[2])) < 0.5 * normal * normal + d - d * cube + d * math.log(cube):
+            break
+    return d * cube * ((1.0 - unit(words[3])) ** (1.0 / shape) if boosted else 1.0)
+
+
+@compiled
+def fill_rewards(
+    kind: int,
+    shape: FloatArray,
+    pool: FloatArray,
+    seed: int,
+    replication: int,
+    arm: int,
+    first: int,
+    out: FloatArray,
+) -> None:
+    """Write the rewards numbered first, first + 1, ... of an arm; `first` and the size of `out` are multiples of 4."""
+    key_0, key_1 = np.uint64(seed), np.uint64(replication)
+    zero = np.uint64(0)
+    p0, p1, p2, p3 = shape[0, arm], shape[1, arm], shape[2, arm], shape[3, arm]
+    for k in range(0, out.size, PER_BLOCK):
+        if kind == BETA:
+            for j in range(k, k + PER_BLOCK):
+                # Attempts of the two gammas count up from far-apart numbers, which no run of bad luck connects.
+                x = _gamma(p0, key_0, key_1, first + j, arm, 0)
+                y = _gamma(p1, key_0, key_1, first + j, arm, 1 << 40)
+                out[j] = p2 + (p3 - p2) * (x / (x + y) if x + y > 0.0 else 0.5)
+            continue
+        words = philox(key_0, key_1, np.uint64((first + k) // PER_BLOCK), np.uint64(arm), REWARD, zero)
+        out[k], out[k + 1], out[k + 2], out[k + 3] = unit(words[0]), unit(words[1]), unit(words[2]), unit(words[3])
+        if kind == GAUSSIAN:
+            # Box and Muller, twice; 1 - u is in (0, 1], where the logarithm is finite.
+            for j in range(k, k + PER_BLOCK, 2):
+                radius = p1 * math.sqrt(-2.0 * math.log(1.0 - out[j]))
+                angle = 2.0 * math.pi * out[j + 1]
+                out[j] = p0 + radius * math.cos(angle)
+                out[j + 1] = p0 + radius * math.sin(angle)
+        elif kind == BERNOULLI:
+            for j in range(k, k + PER_BLOCK):
+                out[j] = 1.0 if out[j] < p0 else 0.0
+        elif kind == UNIFORM:
+            for j in range(k, k + PER_BLOCK):
+                out[j] = p0 + (p1 - p0) * out[j]
+        elif kind == EMPIRICAL:
+            for j in range(k, k + PER_BLOCK):
+                out[j] = pool[int(p0) + int(out[j] * p1)]

@@ -1,0 +1,126 @@
+"""What runs are judged by: reward, error, regret, distance to the optimum, ranking; and how to average them  [Sect. 5].
+
+Arrays have arms on their last axis; other axes (policy, replication, checkpoint) are kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.objective import optimal_allocation
+from equipoise.separable import ROOT_MEAN_SQUARE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from equipoise.arrays import FloatArray, IntArray
+
+
+def reward(frequency: FloatArray, true_mean: FloatArray) -> FloatArray:
+    """Return the expected reward per pull (rho, Eq. 1)."""
+    return np.asarray(frequency @ true_mean)
+
+
+def error(frequency: FloatArray, true_std: FloatArray) -> FloatArray:
+    """Return the average error of the arms' means times sqrt(n), by formula (epsilon, Eq. 2)."""
+    return np.asarray(ROOT_MEAN_SQUARE.error(frequency, true_std))
+
+
+def realised_error(estimate: FloatArray, true_mean: FloatArray, checkpoints: IntArray) -> FloatArray:
+    """Return the average over arms of the root-mean-square error over replications, times sqrt(n).
+
+    Parameters
+    ----------
+    estimate : array (n_policies, n_replications, n_checkpoints, n_arms)
+        Estimated means; an arm never pulled has none and makes the error infinite.
+
+    Examples
+    --------
+    >>> realised_error(np.array([[[[1.0]], [[3.0]]]]), np.array([2.0]), np.array([4]))
+    array([[2.]])
+    """
+    squared = np.where(np.isnan(estimate), np.inf, (estimate - true_mean) ** 2)
+    return np.asarray(np.sqrt(checkpoints) * np.sqrt(squared.mean(axis=1)).mean(axis=-1))
+
+
+def tradeoff(frequency: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
+    """Return the trade-off of shares of pulls (f_w, Eq. 3)."""
+    weight = checks.number_between("reward_weight", reward_weight, 0, 1)
+    return np.asarray(ROOT_MEAN_SQUARE.value(frequency, true_mean, true_std, weight))
+
+
+def regret(frequency: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
+    """Return how far shares of pulls fall short of the optimal allocation (R_n).
+
+    Examples
+    --------
+    >>> regret(np.array([[0.5, 0.5], [0.4, 0.6]]), np.array([1.0, 2.0]), np.ones(2), reward_weight=0.5).round(4)
+    array([0.0521, 0.0131])
+    """
+    best = optimal_allocation(true_mean, true_std, reward_weight=reward_weight)
+    most = tradeoff(best, true_mean, true_std, reward_weight=reward_weight)
+    return most - tradeoff(frequency, true_mean, true_std, reward_weight=reward_weight)
+
+
+def distance(shares: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
+    """Return the largest difference from the optimal share over the arms (sup-norm)."""
+    best = optimal_allocation(true_mean, true_std, reward_weight=reward_weight)
+    return np.asarray(np.abs(shares - best).max(axis=-1))
+
+
+def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
+    """Return 100 (DCG* - DCG) / DCG*, with gains the true means and discount 1 / log(rank + 1)  [Sect. 5.2].
+
+    Examples
+    --------
+    >>> relative_dcg(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([1.0, 2.0])).round(2)
+    array([ 0.  , 14.03])
+    """
+    discount = 1 / np.log(np.arange(2, true_mean.size + 2))
+    best = np.sort(true_mean)[::-1] @ discount
+    return np.asarray(100 * (best - true_mean[_ranking(estimate)] @ discount) / best)
+
+
+def rank_error(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
+    """Return the average over arms of |true rank - estimated rank|  [Sect. 5.2].
+
+    Examples
+    --------
+    >>> rank_error(np.array([3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0]))
+    array(1.33333333)
+    """
+    return np.asarray(np.abs(np.argsort(_ranking(estimate), axis=-1) - np.argsort(_ranking(true_mean))).mean(axis=-1))
+
+
+def _ranking(mean: FloatArray) -> IntArray:
+    """Return the arms from best to worst; ties in their order, arms without an estimate last."""
+    return np.argsort(-np.where(np.isnan(mean), -np.inf, mean), axis=-1, kind="stable")
+
+
+class Summary(NamedTuple):
+    """A metric over replications: arrays without the replication axis, quantiles with one more in front."""
+
+    mean: FloatArray
+    standard_error: FloatArray
+    quantiles: FloatArray
+
+
+def summarise(values: FloatArray, *, quantiles: Sequence[float] = (0.05, 0.5, 0.95), axis: int = 1) -> Summary:
+    """Return mean, standard error and quantiles of a metric over replications.
+
+    Examples
+    --------
+    >>> summary = summarise(np.array([[1.0, 2.0, 3.0, 4.0]]), quantiles=[0.5])
+    >>> summary.mean, summary.standard_error.round(3), summary.quantiles
+    (array([2.5]), array([0.645]), array([[2.5]]))
+    """
+    levels = [checks.number_between("quantiles", level, 0, 1) for level in quantiles]
+    count = values.shape[axis]
+    with np.errstate(invalid="ignore"):  # a metric that is infinite somewhere has no standard error
+        spread = values.std(axis=axis, ddof=1) if count > 1 else np.full_like(values.mean(axis=axis), np.nan)
+    return Summary(
+        values.mean(axis=axis), spread / np.sqrt(count), np.quantile(values, levels, axis=axis, method="linear")
+    )
