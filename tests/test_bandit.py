@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.kernels.random import decision_uniform
 
 POLICY = eq.ForcingBalance(reward_weight=0.8, forcing=0.3)
 RANDOM = eq.ForcingBalance(reward_weight=0.8, forcing=0.3, tracking="windowed")
@@ -134,6 +136,20 @@ def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["bandit.json"]
 
 
+def test_a_pickled_bandit_goes_on_as_the_original():
+    bandit = eq.Bandit(RANDOM, arms=["a", "b"], seed=4)
+    play(bandit, 50)
+    twin = pickle.loads(pickle.dumps(bandit))  # noqa: S301
+    assert play(twin, 50, seed=1) == play(bandit, 50, seed=1)
+
+
+def test_every_decision_of_a_batch_has_a_random_number_of_its_own():
+    bandit = eq.Bandit(eq.Fixed(allocation=[0.5, 0.5], tracking="sample"), 2, seed=1)
+    expected = [int(decision_uniform(1, 0, k) >= 0.5) for k in range(40)]
+    assert bandit.ask(40) == expected
+    assert len(set(expected)) == 2
+
+
 def test_shows_what_it_is():
     assert repr(eq.Bandit(eq.UCB(), 2)) == "Bandit(UCB(), n_arms=2, seed=0; 0 assigned)"
     assert repr(eq.Bandit(eq.UCB(), arms=["a"])) == "Bandit(UCB(), arms=['a'], seed=0; 0 assigned)"
@@ -154,6 +170,9 @@ def test_shows_what_it_is():
         (lambda b: b.tell(["a", "b"], [1.0]), eq.InvalidInput, "as many rewards as arms"),
         (lambda b: b.tell(["a", "b"], 1.0), eq.InvalidInput, "as many rewards as arms"),
         (lambda b: b.tell(None, 1.0), eq.InvalidInput, "as many rewards as arms"),
+        (lambda b: b.tell([1.0], [1.0]), eq.UnknownArm, "unknown arm 1.0"),
+        (lambda b: b.tell("a", 10**400), eq.InvalidInput, "reward must be a number"),
+        (lambda b: b.ask(True), eq.InvalidInput, "count must be a whole number; got True"),
         (lambda b: b.tell(["a"] * 3, [1.0] * 3), eq.UnexpectedReward, "arm 'a' has 2 pending assignments; got 3"),
         (lambda b: b.record("c", 1.0), eq.UnknownArm, "unknown arm"),
         (lambda b: b.record("a", math.nan), eq.InvalidInput, "reward must be finite"),
@@ -194,6 +213,7 @@ def test_a_reward_nobody_asked_for_is_refused_with_a_way_out():
         ({"arms": "ab"}, "arms must be a list of names; got 'ab'"),
         ({"arms": ["a", 3]}, "arms must be a list of names"),
         ({"arms": ["a", ""]}, "arms must be a list of names"),
+        ({"arms": 3}, "arms must be a list of names; got 3"),
         ({"n_arms": 2, "seed": -1}, "seed must be at least 0"),
         ({"n_arms": 2, "seed": 2**63}, "seed must be at most"),
     ],
@@ -217,6 +237,10 @@ def test_a_policy_is_needed():
         ({"arms": ["a", "b", "c"]}, "stats must have 3 arms; got 2"),
         ({"seed": "x"}, "seed must be a whole number"),
         ({"stats": {}}, "statistics must have"),
+        (
+            {"stats": {"assigned": [0, 0], "pulls": [1, 0], "sums": [[1.0, 0.0], [0.0, 0.0]] * 2}},
+            "more rewards than assignments",
+        ),
     ],
 )
 def test_bad_files_are_refused(tmp_path, change, message):
@@ -230,6 +254,9 @@ def test_bad_files_are_refused(tmp_path, change, message):
 def test_files_that_are_no_bandit(tmp_path):
     path = tmp_path / "bandit.json"
     path.write_text("hello")
+    with pytest.raises(eq.InvalidInput, match="is not a saved bandit"):
+        eq.Bandit.load(path)
+    path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(eq.InvalidInput, match="is not a saved bandit"):
         eq.Bandit.load(path)
     path.write_text("[]")

@@ -268,6 +268,7 @@ def test_every_noisy_arm_gets_a_pull_when_there_are_enough():
     assert eq.optimal_pulls(mean, std, horizon=3, reward_weight=0.99).tolist() == [1, 1, 1, 0]
     assert eq.optimal_pulls(mean, std, horizon=10, reward_weight=0.99).tolist() == [8, 1, 1, 0]
     assert eq.optimal_pulls(mean, std, horizon=2, reward_weight=0.99).sum() == 2
+    assert eq.optimal_pulls([1, 9], [1, 1], horizon=1, reward_weight=0.9).tolist() == [0, 1]
     assert eq.optimal_pulls(mean, std, horizon=10, reward_weight=1.0).tolist() == [10, 0, 0, 0]
 
 
@@ -331,10 +332,35 @@ def test_goals_that_no_weight_meets():
         eq.weight_for_reward([1, 2], [0, 0], reward=1.7)
 
 
+@pytest.mark.parametrize(
+    ("mean", "std", "error"), [([1, 2], [1, 1], 1000.0), ([1, 2], [1e9, 1e9], 1.5e9), ([1, 2], [1, 1], 1e4)]
+)
+def test_goals_so_close_to_weight_one_that_weights_are_coarse(mean, std, error):
+    weight = eq.weight_for_error(mean, std, error=error)
+    reached = [
+        eq.error(eq.optimal_allocation(mean, std, reward_weight=w), std)
+        for w in (np.nextafter(weight, 0), weight, np.nextafter(weight, 1))
+    ]
+    assert reached[0] <= error <= reached[2]
+    assert abs(reached[1] - error) == min(abs(x - error) for x in reached)
+
+
+def test_a_reward_so_close_to_weight_one_that_weights_are_coarse():
+    weight = eq.weight_for_reward([1, 2], [1e9, 1e9], reward=1.9)
+    share = eq.optimal_allocation([1, 2], [1e9, 1e9], reward_weight=weight)
+    assert eq.reward(share, [1, 2]) == pytest.approx(1.9, abs=1e-5)
+
+
 def test_goals_at_the_ends():
     assert eq.weight_for_reward([1, 2], [1, 1], reward=1.5) == 0.0
     assert eq.weight_for_reward([1, 2], [1, 1], reward=2.0) == pytest.approx(1.0)
     assert eq.weight_for_error([3, 3], [1, 1], error=np.sqrt(2)) == 0.0
+
+
+def test_lemma_1_constants_are_those_printed():
+    assert eq.strong_concavity([0.5, 1.0], reward_weight=0.6) == pytest.approx(3 * 0.4 * 0.5 / 8)
+    assert eq.smoothness([0.5, 1.0], reward_weight=0.6, floor=0.1) == pytest.approx(3 * 0.4 / 8 / 0.1**2.5)
+    assert eq.smoothness([0.5, 1.0], reward_weight=0.6, floor=1e-100) == pytest.approx(0.15e250)
 
 
 def test_lemma_1_bounds_the_curvature():
@@ -361,6 +387,11 @@ def test_lemma_1_bounds_the_curvature():
         ({"mean": [[1, 2]]}, r"mean must be one number per arm; got an array of shape \(1, 2\)"),
         ({"mean": 3.0}, "mean must be one number per arm"),
         ({"mean": ["a", "b"]}, "mean must be one number per arm"),
+        ({"mean": ["1", "2"]}, "mean must be one number per arm"),
+        ({"mean": [True, False]}, "mean must be one number per arm"),
+        ({"mean": [[1], [1, 2]]}, "mean must be one number per arm"),
+        ({"mean": [10**400, 1]}, "mean must be one number per arm"),
+        ({"floor": "0.1"}, "floor must be a number; got '0.1'"),
         ({"std": [1, -2]}, r"std must not be negative; got -2\.0 for arm 1"),
         ({"std": [1, float("nan")]}, "std must be finite; got nan for arm 1"),
         ({"std": [1, 2, 3]}, "std must have 2 entries, one per arm; got 3"),
@@ -392,6 +423,11 @@ def test_bad_input_says_what_was_expected(change, message):
         (lambda: eq.reward(np.ones((2, 3)) / 3, [1, 2]), r"2 arms on its last axis; got shape \(2, 3\)"),
         (lambda: eq.reward(np.ones((2, 2)), [1, 2]), "add up to 1 over its last axis"),
         (lambda: eq.error([0.5, 0.5], [1, -1]), "std must not be negative"),
+        (lambda: eq.error([0.5, 0.5], [1, 1], objective=None), "objective must be a PowerObjective"),
+        (lambda: eq.reward([["a", "b"]], [1, 2]), "allocation must hold numbers"),
+        (lambda: eq.reward([[1.0], [0.5, 0.5]], [1, 2]), "allocation must hold numbers"),
+        (lambda: eq.reward(np.ones((0, 2)), [1, 2]), "allocation must"),
+        (lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=True, reward_weight=0.5), "horizon must be a whole number"),
         (lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=0, reward_weight=0.5), "horizon must be at least 1; got 0"),
         (lambda: eq.optimal_pulls([1, 2], [1, 1], horizon=2.5, reward_weight=0.5), "horizon must be a whole number"),
         (

@@ -178,16 +178,16 @@ def test_tracking_rules_choose_as_their_names_say():
 
 
 def test_difference_and_ratio_disagree_where_they_should():
-    # Target (0.2, 0.8), frequency (0.1, 0.6): the second arm lacks more, the first lacks proportionally more.
-    stats = summary([10, 60], [0, 0], [1, 8])
-    stats.assigned += [0, 0]
-    wide = eq.Fixed(allocation=[0.2, 0.8])
-    frequency = np.array([10, 60]) / 70
-    assert arm_of(wide, stats) == int(np.argmax([0.2, 0.8] - frequency)) == 0
-    three = summary([10, 50, 40], [0] * 3, [1] * 3)
-    shares = [0.15, 0.65, 0.2]
-    assert arm_of(eq.Fixed(allocation=shares), three) == 1
-    assert arm_of(eq.Fixed(allocation=shares, tracking="ratio"), three) == 0
+    # Frequencies (0.1, 0.5, 0.4): the second arm lacks most, the first lacks most in proportion.
+    stats, shares = summary([10, 50, 40], [0] * 3, [1] * 3), [0.15, 0.65, 0.2]
+    assert arm_of(eq.Fixed(allocation=shares), stats) == 1
+    assert arm_of(eq.Fixed(allocation=shares, tracking="ratio"), stats) == 0
+
+
+def test_a_fixed_allocation_uses_its_window_and_mixing():
+    stats = summary([40, 60], [0, 0], [1, 1])
+    policy = eq.Fixed(allocation=[1 / 3, 2 / 3], tracking="windowed", window=50, mixing=0.1)
+    assert policy.probabilities(stats) == pytest.approx([0.05 + 0.9 * 0.2, 0.05 + 0.9 * 0.8])
 
 
 def test_windowed_tracking_stays_close_to_the_target_and_never_gives_probability_zero():
@@ -213,6 +213,59 @@ def test_ucb_maximises_its_index():
     for scale in (0.0, 0.5, 1.0, 5.0):
         index = stats.mean + scale * np.sqrt(np.log(101) / stats.pulls)
         assert arm_of(eq.UCB(scale=scale), stats) == index.argmax()
+
+
+def test_ucb_counts_pending_assignments_in_its_bonus():
+    stats = summary([50, 50], [1.0, 1.01], [1, 1])
+    assert arm_of(eq.UCB(scale=1.0), stats) == 1
+    for _ in range(10):
+        stats.assign(1)
+    assert arm_of(eq.UCB(scale=1.0), stats) == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda floor: eq.NaiveUCB(reward_weight=0.99, floor=floor),
+        lambda floor: eq.OptimisticBalance(reward_weight=0.9999, floor=floor),
+        lambda floor: eq.UCBExplore(reward_weight=0.99, horizon=10_000, floor=floor),
+        lambda floor: eq.ForcingBalance(reward_weight=0.99, floor=floor),
+    ],
+)
+def test_every_target_keeps_its_floors(make):
+    stats = summary([4000, 4000, 4000], [0.0, 5.0, 1.0], [0.1, 0.1, 0.1])
+    assert make(0.0).target(stats)[0] < 0.2
+    assert make([0.2, 0.0, 0.1]).target(stats)[[0, 2]] == pytest.approx([0.2, 0.1])
+
+
+def test_thompson_balance_keeps_its_floors():
+    # Below its floor of 0.3, the worst arm is the furthest behind in every draw; without floors it never is.
+    stats = summary([400, 4000, 4000], [0.0, 5.0, 1.0], [0.1, 0.1, 0.1])
+    options = {"reward_weight": 0.99, "draws": 200}
+    assert eq.ThompsonBalance(**options).probabilities(stats)[0] == 0
+    assert eq.ThompsonBalance(**options, floor=[0.3, 0, 0]).probabilities(stats)[1] < 1
+
+
+def test_thompson_draws_anew_at_every_step():
+    policy, stats = eq.ThompsonSampling(draws=64), summary([9, 9], [0.0, 0.0], [1, 1])
+    before = policy.probabilities(stats)
+    stats.assign(0)
+    assert policy.probabilities(stats).tolist() != before.tolist()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        eq.OptimisticBalance(reward_weight=0.5, scale=1e100),
+        eq.NaiveUCB(reward_weight=0.5, failure_probability=1e-320),
+        eq.ForcingBalance(reward_weight=0.5, objective=eq.PowerObjective(power=4.0)),
+        eq.UCBExplore(reward_weight=0.5, horizon=10**15, failure_probability=1e-320),
+    ],
+)
+def test_extreme_parameters_still_give_a_target(policy):
+    target = policy.target(summary([50, 50, 50], [0, 1e3, 2e3], [1e3, 2e3, 5e3]))
+    assert target.sum() == pytest.approx(1)
+    assert (target >= 0).all()
 
 
 def test_gafs_shares():
@@ -405,11 +458,13 @@ def test_a_second_policy_of_the_same_name_is_refused():
         (lambda: eq.ForcingBalance(reward_weight=0.5, mixing=2), r"mixing must be in \[0, 1\]; got 2"),
         (lambda: eq.NaiveUCB(reward_weight=0.5, failure_probability=0), r"failure_probability must be in \(0, 1\]"),
         (lambda: eq.UCBExplore(reward_weight=0.5, horizon=0), "horizon must be at least 1; got 0"),
-        (lambda: eq.UCB(scale=-1), r"scale must be in \[0, inf\); got -1"),
+        (lambda: eq.UCB(scale=-1), r"scale must be in \[0, 1e\+100\]; got -1"),
         (lambda: eq.EpsilonGreedy(exploration=1.1), r"exploration must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.ThompsonSampling(draws=0), "draws must be at least 1; got 0"),
         (lambda: eq.Fixed(allocation=[0.5, 0.6]), r"allocation must add up to 1; got 1\.1"),
-        (lambda: eq.PowerObjective(power=0), r"power must be in \(0, 100\]; got 0"),
+        (lambda: eq.PowerObjective(power=0), r"power must be in \(0, 4\]; got 0"),
+        (lambda: eq.OptimisticBalance(reward_weight=0.5, scale=1e308), r"scale must be in \[0, 1e\+100\]"),
+        (lambda: eq.UCBExplore(reward_weight=0.5, horizon=10**400), "horizon must be at most"),
         (lambda: eq.PowerObjective(importance=[0, 0]), "importance must be positive for at least one arm"),
         (lambda: eq.PowerObjective(importance=[1, -1]), "importance must not be negative"),
     ],

@@ -107,6 +107,53 @@ def test_flat_pieces_and_jumps_still_add_up_to_one():
     assert share == pytest.approx([0, 0.5, 0.5], abs=1e-9)
 
 
+@pytest.mark.parametrize("kind", [PowerByDerivative, PowerByInverse])
+@pytest.mark.parametrize(
+    ("mean", "std", "weight", "floor"),
+    [
+        ([1, 3], [1, 1], 1.0, 0.2),
+        ([1, 2, 3], [1, 1, 0], 0.5, 0.0),
+        ([1, 2, 3], [1, 1, 0], 0.5, [0.3, 0.0, 0.1]),
+        ([1, 2, 2.01], [1, 1, 0], 0.1, 0.0),
+        ([1, 2, 3], [0, 0, 0], 0.0, 0.0),
+        ([2, 2, 1], [0, 0, 0], 0.5, 0.1),
+        ([2, 2, 1], [1, 1, 1], 1.0, 0.0),
+    ],
+)
+def test_arms_without_spread_and_weight_one_by_derivative_too(kind, mean, std, weight, floor):
+    options = {"reward_weight": weight, "floor": floor}
+    expected = eq.optimal_allocation(mean, std, **options)
+    assert eq.optimal_allocation(mean, std, **options, objective=kind()) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_derivative_may_be_one_number_for_all_arms():
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Indifferent(eq.SeparableObjective):
+        def derivative(self, share, mean, std, reward_weight):
+            return 1.0
+
+    share = eq.optimal_allocation([1, 2], [1, 1], reward_weight=0.5, objective=Indifferent())
+    assert share == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("power", [1.0, 2.5, 4.0])
+def test_large_and_small_spreads_do_not_leave_the_range_of_doubles(power):
+    objective = eq.PowerObjective(power=power)
+    for size in (1e-160, 1e-30, 1e30, 1e160):
+        share = eq.optimal_allocation([0, 0, 0], size * np.array([1, 2, 4]), reward_weight=0.0, objective=objective)
+        expected = np.array([1, 2, 4]) ** (2 * power / (1 + power))
+        assert share == pytest.approx(expected / expected.sum(), rel=1e-12)
+    huge = eq.optimal_allocation([1, 2, 3], [1e160] * 3, reward_weight=0.5, objective=objective)
+    assert huge == pytest.approx([1 / 3] * 3)
+    tiny = eq.optimal_allocation([1, 2, 3], [1e-160] * 3, reward_weight=0.5, objective=objective)
+    assert tiny == pytest.approx([0, 0, 1], abs=1e-20)
+
+
+def test_importance_of_any_size():
+    objective = eq.PowerObjective(importance=[1e308, 1e308])
+    assert eq.optimal_allocation([1, 1], [1, 1], reward_weight=0.5, objective=objective) == pytest.approx([0.5, 0.5])
+
+
 def test_floors_that_leave_nothing_to_choose():
     share = eq.optimal_allocation([1, 2], [1, 1], reward_weight=0.5, floor=0.5, objective=PowerByDerivative())
     assert share.tolist() == [0.5, 0.5]

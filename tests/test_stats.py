@@ -88,6 +88,25 @@ def test_a_typing_error_a_million_times_too_large_is_undone_exactly():
     assert (stats.mean[0], stats.std[0]) == (2.5, 1.25)
 
 
+def test_a_mistake_1e15_times_too_large_is_undone():
+    stats = filled([1.0, 2.0, 3.5])
+    std = stats.std[0]
+    stats.update(0, 1e15)
+    stats.remove(0, 1e15)
+    assert stats.std[0] == pytest.approx(std, rel=1e-2)
+    assert stats.mean[0] == pytest.approx(6.5 / 3, rel=1e-12)
+
+
+@pytest.mark.parametrize(("values", "wrong"), [([1.0, 1.1, 1.2], 50.0), ([5.0], 3.0), ([0.0, 0.0], 1.0)])
+def test_a_reward_that_cannot_have_been_told_is_not_removed(values, wrong):
+    stats = filled(values)
+    before = stats.copy()
+    for change in (lambda: stats.remove(0, wrong), lambda: stats.replace(0, wrong, 1.0)):
+        with pytest.raises(eq.InvalidInput, match="cannot be among the rewards of arm 0"):
+            change()
+    assert stats == before
+
+
 def test_small_spread_around_a_large_mean():
     rng = np.random.default_rng(0)
     values = (1e9 + rng.normal(size=2000)).tolist()
@@ -113,6 +132,18 @@ def test_assigned_and_rewarded_are_counted_apart():
     assert stats.pulls.tolist() == [0, 1]
     assert stats.pending.tolist() == [0, 1]
     assert stats.n_assigned == 2
+
+
+def test_merge_and_copy_keep_the_assignments():
+    stats = eq.ArmStats(2)
+    for arm in (0, 1, 1):
+        stats.assign(arm)
+    other = stats.copy()
+    other.assign(0)
+    assert (other.n_assigned, stats.n_assigned) == (4, 3)
+    merged = stats.merge(other)
+    assert merged.assigned.tolist() == [3, 4]
+    assert merged.n_assigned == 7
 
 
 @given(streams)
@@ -155,6 +186,9 @@ def test_shows_what_it_knows():
         (lambda s: s.update(0, 1e101), "reward must be finite and at most"),
         (lambda s: s.update(0, "three"), "reward must be a number; got 'three'"),
         (lambda s: s.update(0, None), "reward must be a number; got None"),
+        (lambda s: s.update(0, "0.5"), "reward must be a number; got '0.5'"),
+        (lambda s: s.update(0, 10**400), "reward must be a number"),
+        (lambda s: s.merge(3), "only statistics can be merged; got 3"),
         (lambda s: s.update(2, 1.0), "arm must be between 0 and 1; got 2"),
         (lambda s: s.update(-1, 1.0), "arm must be"),
         (lambda s: s.update(0.5, 1.0), "arm must be a whole number; got 0.5"),
@@ -182,7 +216,13 @@ def test_bad_input_changes_nothing(call, message):
         (None, "statistics must have assigned, pulls and sums"),
         ({"assigned": [1], "pulls": [1], "sums": [[1]]}, r"sums \(4, n_arms\)"),
         ({"assigned": [1, 2], "pulls": [1], "sums": [[0.0]] * 4}, "must have shape"),
-        ({"assigned": [-1], "pulls": [1], "sums": [[0.0]] * 4}, "counts must not be negative"),
+        ({"assigned": [-1], "pulls": [1], "sums": [[0.0]] * 4}, "statistics must have"),
+        ({"assigned": [1.7], "pulls": [1], "sums": [[0.0]] * 4}, "statistics must have"),
+        ({"assigned": ["1"], "pulls": [1], "sums": [[0.0]] * 4}, "statistics must have"),
+        ({"assigned": [10**30], "pulls": [1], "sums": [[0.0]] * 4}, "statistics must have"),
+        ({"assigned": [2], "pulls": [2], "sums": [[1e300]] * 4}, "sums must be finite"),
+        ({"assigned": [2], "pulls": [2], "sums": [[1.0], [0.0], [-1.0], [0.0]]}, "sums must be those of as many"),
+        ({"assigned": [2], "pulls": [0], "sums": [[1.0], [0.0], [1.0], [0.0]]}, "sums must be those of as many"),
         ({"assigned": [1], "pulls": [1], "sums": [[math.nan]] * 4}, "sums must be finite"),
         ({"assigned": ["x"], "pulls": [1], "sums": [[0.0]] * 4}, "statistics must have"),
     ],
@@ -194,7 +234,13 @@ def test_bad_plain_data_is_refused(data, message):
 
 @pytest.mark.parametrize(
     ("pulls", "mean", "message"),
-    [([1.5, 2], [1, 2], "whole number"), ([1], [1, 2], "whole number"), ([1, 2], [1, 1e200], "at most 1e.100")],
+    [
+        ([1.5, 2], [1, 2], "whole numbers"),
+        ([1], [1, 2], "pulls must have 2 entries"),
+        (["a", 2], [1, 2], "pulls must be one number per arm"),
+        ([math.nan, 2], [1, 2], "pulls must be finite"),
+        ([1, 2], [1, 1e200], "at most 1e.100"),
+    ],
 )
 def test_bad_published_figures_are_refused(pulls, mean, message):
     with pytest.raises(eq.InvalidInput, match=message):

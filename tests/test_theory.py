@@ -653,8 +653,8 @@ RADII: dict[str, Any] = {"pulls": [3, 4], "horizon": 10, "failure_probability": 
             "reward_weight must be in [0, 1); got 1.0",
         ),
         (lambda: theory.exploration_bound(0, forcing=1), "n_arms must be at least 1; got 0"),
-        (lambda: theory.exploration_end(2, forcing=-1), "forcing must be in [0, inf); got -1"),
-        (lambda: theory.least_pulls(5, n_arms=2, forcing=math.nan), "forcing must be in [0, inf); got nan"),
+        (lambda: theory.exploration_end(2, forcing=-1), "forcing must be in [0, 1e+09]; got -1"),
+        (lambda: theory.least_pulls(5, n_arms=2, forcing=math.nan), "forcing must be in [0, 1e+09]; got nan"),
         (
             lambda: theory.tracking_error(0.1, horizon=10, n_arms=2, settled_from=11),
             "settled_from must be in [0, 10]; got 11",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
@@ -105,7 +106,7 @@ class Bandit:
         difference. Nothing is counted if anything is wrong with any of them.
         """
         if isinstance(arm, (int, str, np.integer)):
-            pairs = [(self.index(arm), checked_reward(reward))]  # type: ignore[arg-type]
+            pairs = [(self.index(arm), checked_reward(reward))]
         else:
             pairs = self._checked_pairs(arm, reward)
         self._require_pending([index for index, _ in pairs])
@@ -129,12 +130,8 @@ class Bandit:
 
     def index(self, arm: Arm) -> int:
         """Return the index of an arm given by name or index."""
-        try:
-            index = self._index.get(arm)
-        except TypeError:  # not hashable, so certainly not an arm
-            index = None
-        if index is not None and not isinstance(arm, bool):
-            return index
+        if isinstance(arm, str) and arm in self._index:
+            return self._index[arm]
         if isinstance(arm, (int, np.integer)) and not isinstance(arm, bool) and 0 <= arm < len(self.arms):
             return int(arm)
         known = ", ".join(map(str, self.arms[:12])) + (", ..." if len(self.arms) > 12 else "")
@@ -172,6 +169,8 @@ class Bandit:
         stats = ArmStats.from_dict(data["stats"])
         if stats.n_arms != len(bandit.arms):
             raise InvalidInput(f"stats must have {len(bandit.arms)} arms; got {stats.n_arms}")
+        if (stats.pending < 0).any():
+            raise InvalidInput("stats must not have more rewards than assignments of an arm")
         bandit.stats = stats
         return bandit
 
@@ -193,9 +192,12 @@ class Bandit:
         """Return the bandit that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except json.JSONDecodeError as error:
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
             raise InvalidInput(f"{path} is not a saved bandit; {error}") from error
         return cls.from_dict(data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_dict, (self.to_dict(),)
 
     def __repr__(self) -> str:
         arms = f"n_arms={len(self.arms)}" if self.arms == tuple(range(len(self.arms))) else f"arms={list(self.arms)}"
@@ -209,11 +211,11 @@ class Bandit:
         return [(self.index(arm), checked_reward(reward)) for arm, reward in pairs]
 
     def _require_pending(self, indices: list[int]) -> None:
-        for index in set(indices) if len(indices) > 1 else indices:
+        for index, count in Counter(indices).items():
             pending = self.stats.assigned[index] - self.stats.pulls[index]
-            if indices.count(index) > pending:
+            if count > pending:
                 raise UnexpectedReward(
-                    f"arm {self.arms[index]!r} has {pending} pending assignments; got {indices.count(index)} rewards",
+                    f"arm {self.arms[index]!r} has {pending} pending assignments; got {count} rewards",
                     hint="record(arm, reward) counts a pull that was not asked for",
                 )
 
@@ -223,7 +225,10 @@ def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[Arm, ...
         raise InvalidInput("give either n_arms or arms, the names; got " + ("neither" if arms is None else "both"))
     if arms is None:
         return tuple(range(checks.whole_number("n_arms", n_arms, 1)))
-    if isinstance(arms, str) or not all(type(name) is str and name for name in arms):
+    if isinstance(arms, str) or not hasattr(arms, "__iter__"):
+        raise InvalidInput(f"arms must be a list of names; got {arms!r}")
+    arms = list(arms)
+    if not all(type(name) is str and name for name in arms):
         raise InvalidInput(f"arms must be a list of names; got {arms!r}")
     if not arms:
         raise InvalidInput("arms must have at least one name; got none")

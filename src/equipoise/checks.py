@@ -44,7 +44,9 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidInput(f"{name} must be a whole number; got {value!r}") from None
+        number = None
+    if number is None or isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(f"{name} must be a whole number; got {value!r}")
     if number < low:
         raise InvalidInput(f"{name} must be at least {low}; got {number}")
     if high is not None and number > high:
@@ -62,11 +64,14 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
     """Return a one-dimensional array of finite floats, one per arm."""
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(values)
+        array = np.ascontiguousarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"{name} must be one number per arm; got {values!r}") from error
-    if array.ndim != 1 or not hasattr(values, "__len__"):  # numpy makes a single number an array of one
-        raise InvalidInput(f"{name} must be one number per arm; got an array of shape {np.shape(values)}")
+    if given.dtype.kind not in "fiu":  # not text that looks like numbers, nor truth values
+        raise InvalidInput(f"{name} must be one number per arm; got {values!r}")
+    if given.ndim != 1:
+        raise InvalidInput(f"{name} must be one number per arm; got an array of shape {given.shape}")
     if size is not None and array.size != size:
         raise InvalidInput(f"{name} must have {size} entries, one per arm; got {array.size}")
     if array.size == 0:
@@ -97,7 +102,7 @@ def means_and_stds(mean: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatAr
     return means, non_negative("std", std, size=means.size)
 
 
-def floors(floor: ArrayLike, n_arms: int) -> FloatArray:
+def floors(floor: Any, n_arms: int) -> FloatArray:
     """Return one floor per arm, from one number for all arms or one per arm.
 
     Examples
@@ -109,7 +114,7 @@ def floors(floor: ArrayLike, n_arms: int) -> FloatArray:
     ...
     equipoise.errors.InvalidInput: floors must add up to at most 1; got 1.5 for 3 arms
     """
-    if not hasattr(floor, "__len__"):
+    if type(floor) is float or np.ndim(floor) == 0:
         share = number_between("floor", floor, 0, 1)
         array, total = np.zeros(n_arms), n_arms * share
         array += share
@@ -136,7 +141,7 @@ def _as_float(name: str, value: Any) -> float:
         raise InvalidInput(f"{name} must be a number; got {value!r}")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a number; got {value!r}") from None
 
 

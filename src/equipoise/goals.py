@@ -130,9 +130,16 @@ def _weight_where(
             if not low < middle < high:
                 break
             low, high = (middle, high) if at(_from_log_odds(middle)) < wanted else (low, middle)
-        for weight in (_from_log_odds(high), _from_log_odds(low), 1.0):
-            if is_wanted(at(weight)):
-                return weight
+        around = [_from_log_odds(low), _from_log_odds(high)]
+        around = [float(np.nextafter(around[0], 0)), *around, float(np.nextafter(around[1], 1))]
+        values = {weight: at(weight) for weight in around}
+        nearest = min(around, key=lambda weight: abs(values[weight] - wanted))
+        # With spread in some arm the optimum changes continuously below weight 1. Neighbouring weights on both sides of
+        # the goal are then as close as one can get, however far apart their values.
+        inside = [values[weight] for weight in around if weight < 1]
+        enclosed = std.max() > 0 and min(inside, default=np.inf) <= wanted <= max(inside, default=-np.inf)
+        if is_wanted(values[nearest]) or enclosed:
+            return nearest
     raise NoSuchWeight(
         f"no reward weight has {name} {wanted:g}; it runs from {first:g} (weight 0) to {last:g} (weight 1)"
     )

@@ -52,6 +52,8 @@ def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = 
     (0.5, inf)
     """
     stds = checks.non_negative("std", std)
+    if not isinstance(objective, PowerObjective):
+        raise InvalidInput(f"objective must be a PowerObjective such as ROOT_MEAN_SQUARE; got {objective!r}")
     objective.check_arms(stds.size)
     return _plain(objective.error(_allocations(allocation, stds.size), stds))
 
@@ -187,7 +189,9 @@ def optimal_pulls(
     # At most two more pulls fit between the bounds of an arm.
     gains = np.concatenate([np.where(least + k < most, gain_of_one_more(least + k), -np.inf) for k in (0, 1)])
     remaining = n_pulls - int(least.sum())
-    chosen = np.argsort(-gains, kind="stable")[:remaining]
+    # With fewer pulls than noisy arms all first pulls gain infinitely much; then spread and mean decide.
+    finite = np.tile(weight * means / n_pulls + (1 - weight) / means.size * stds * np.sqrt(n_pulls), 2)
+    chosen = np.lexsort((-finite, -gains))[:remaining]
     pulls = least.astype(np.int64)
     np.add.at(pulls, chosen % means.size, 1)
     return pulls
@@ -217,7 +221,8 @@ def smoothness(std: ArrayLike, *, reward_weight: float, floor: float) -> float:
     stds = checks.non_negative("std", std)
     weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     lowest = checks.number_between("floor", floor, 0, 1, open_low=True)
-    return float(3 * (1 - weight) * stds.max() / (4 * stds.size * lowest**2.5))
+    # Dividing twice: the power of a tiny floor would vanish, the quotient only grows without bound.
+    return float(3 * (1 - weight) * stds.max() / (4 * stds.size) / lowest**1.25) / float(lowest**1.25)
 
 
 def checked_problem(
@@ -231,12 +236,15 @@ def checked_problem(
     return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
 
 
-def _allocations(allocation: ArrayLike, n_arms: int) -> FloatArray:
+def _allocations(allocation: Any, n_arms: int) -> FloatArray:
     """Check one allocation or an array of them with arms on the last axis."""
-    if np.ndim(allocation) < 2:
+    if not hasattr(allocation, "__len__") or len(allocation) == 0 or np.ndim(allocation[0]) == 0:
         return checks.allocation("allocation", allocation, size=n_arms)
-    array = np.asarray(allocation, dtype=np.float64)
-    if array.shape[-1] != n_arms:
+    try:
+        array = np.asarray(allocation, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"allocation must hold numbers, arms on the last axis; got {allocation!r}") from None
+    if array.shape[-1] != n_arms or array.size == 0:
         raise InvalidInput(f"allocation must have {n_arms} arms on its last axis; got shape {array.shape}")
     if not (array.min() >= 0 and np.abs(array.sum(axis=-1) - 1).max() <= 1e-9):
         raise InvalidInput("allocation must be non-negative and add up to 1 over its last axis")

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _SMALLEST_SHARE = 1e-18
 
 
+LARGEST_POWER = 4.0
+"""Beyond this, spreads over 24 orders of magnitude would leave the range of doubles when raised to twice the power."""
+
+
 class Objective(Value):
     """What an allocation is worth, for arms of given means and standard deviations.
 
@@ -53,7 +57,7 @@ class PowerObjective(Objective):
     Parameters
     ----------
     power : float, default 0.5
-        0.5 is the root-mean-square error of the paper (Eq. 2), 1 the mean-square error.
+        0.5 is the root-mean-square error of the paper (Eq. 2), 1 the mean-square error; at most 4.
     importance : sequence of float, optional
         How much the accuracy of each arm matters; all alike by default.
 
@@ -68,10 +72,10 @@ class PowerObjective(Objective):
     importance: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        self._set(power=checks.number_between("power", self.power, 0, 100, open_low=True))
+        self._set(power=checks.number_between("power", self.power, 0, LARGEST_POWER, open_low=True))
         if self.importance is not None:
             weights = checks.non_negative("importance", self.importance)
-            if weights.sum() == 0:
+            if weights.max() == 0:
                 raise InvalidInput("importance must be positive for at least one arm; got only zeros")
             self._set(importance=tuple(weights.tolist()))
 
@@ -86,14 +90,14 @@ class PowerObjective(Objective):
             weights = np.empty(n_arms)
             weights.fill(1.0 / n_arms)  # a third of the time of numpy.full, which counts with few arms
             return weights
-        weights = np.array(self.importance)
+        weights = np.array(self.importance) / max(self.importance)
         return np.asarray(weights / weights.sum())
 
     def error(self, allocation: FloatArray, std: FloatArray) -> Any:
         """Return the error term; infinite where an arm with spread and importance has no share."""
         weights = self.normalised_importance(std.size)
         matters = (weights > 0) & (std > 0)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             per_arm = (std[matters] / np.sqrt(allocation[..., matters])) ** (2 * self.power)
         return per_arm @ weights[matters]
 
@@ -160,11 +164,12 @@ class SeparableObjective(Objective):
         spare = 1.0 - floor.sum()
         if spare <= 1e-15:
             return np.asarray(floor / floor.sum())
-        # At these shares, which add up to 1, the extreme derivatives enclose the common one of the solution.
-        middle = self.derivative(floor + spare / mean.size, mean, std, reward_weight)
+        # At these shares, which add up to 1, the extreme derivatives enclose the common one of the solution. One step
+        # outwards, no arm is at the very slope where its derivative may be flat and its share anything.
+        middle = np.broadcast_to(self.derivative(floor + spare / mean.size, mean, std, reward_weight), mean.shape)
         if not np.isfinite(middle).all():
             raise InvalidInput(f"the derivative of {self!r} must be finite for positive shares; got {middle}")
-        low, high = float(middle.min()), float(middle.max())
+        low, high = np.nextafter(middle.min(), -np.inf), np.nextafter(middle.max(), np.inf)
         most, least = (self._shares_at(slope, mean, std, reward_weight, floor) for slope in (low, high))
         while True:
             slope = 0.5 * (low + high)
@@ -177,11 +182,10 @@ class SeparableObjective(Objective):
                 high, least = slope, shares
         # The two sides differ by rounding, or by a jump where an arm's derivative is flat; between them any mixture is
         # optimal, and one of them adds up to 1.
-        surplus, lack = most.sum() - 1.0, 1.0 - least.sum()
-        if surplus + lack <= 0:
+        surplus, lack = max(most.sum() - 1.0, 0.0), max(1.0 - least.sum(), 0.0)
+        if surplus + lack == 0.0:
             return np.asarray(most / most.sum())
-        allocation = (lack * most + surplus * least) / (surplus + lack)
-        return np.asarray(allocation / allocation.sum())
+        return np.asarray((lack * most + surplus * least) / (surplus + lack))
 
     def _shares_at(
         self, slope: float, mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray
@@ -189,7 +193,7 @@ class SeparableObjective(Objective):
         """Return the shares at which each arm's derivative is `slope`, kept between its floor and 1."""
         known = self.inverse_derivative(slope, mean, std, reward_weight)
         if known is not None:
-            return np.clip(known, floor, 1.0)
+            return np.clip(np.where(np.isnan(known), floor, known), floor, 1.0)
         # Bisection on the logarithm: small shares come out with as many digits as large ones.
         low = np.log(np.maximum(floor, _SMALLEST_SHARE))
         high = np.zeros(mean.size)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from equipoise.arrays import FloatArray, IntArray
 
+LARGEST_COUNT = 10**15
+"""Counts beyond this are refused; they would not be whole numbers as doubles."""
+
 LARGEST_REWARD = 1e100
 """Rewards beyond this are refused: the square of their sum would leave the range of doubles."""
 
@@ -26,7 +29,8 @@ class ArmStats:
     """Running statistics of every arm.
 
     Rewards may be added in any order, replaced or removed again, and merged from several places; the result is that of
-    one pass over the rewards that count, because sums are kept to twice the precision of a double.
+    one pass over the rewards that count, because sums are kept to twice the precision of a double. That suffices to
+    undo a mistake up to 1e15 times the size of the other rewards.
 
     Attributes
     ----------
@@ -80,10 +84,12 @@ class ArmStats:
         self._add(self._checked_arm(arm), checked_reward(reward), 1.0)
 
     def remove(self, arm: int, reward: float) -> None:
-        """Take back a reward that was counted."""
+        """Take back a reward that was counted; one that cannot have been is refused, as far as the sums can tell."""
         arm, reward = self._checked_arm(arm), checked_reward(reward)
         if self.pulls[arm] == 0:
             raise InvalidInput(f"arm {arm} has no rewards to remove; got {reward!r}")
+        if not self._may_contain(arm, reward):
+            raise InvalidInput(f"{reward!r} cannot be among the rewards of arm {arm}")
         self._add(arm, reward, -1.0)
 
     def replace(self, arm: int, old: float, new: float) -> None:
@@ -94,6 +100,8 @@ class ArmStats:
 
     def merge(self, other: ArmStats) -> ArmStats:
         """Return the statistics of both streams together."""
+        if not isinstance(other, ArmStats):
+            raise InvalidInput(f"only statistics can be merged; got {other!r}")
         if other.n_arms != self.n_arms:
             raise InvalidInput(f"both statistics must have the same arms; got {self.n_arms} and {other.n_arms}")
         merged = ArmStats(self.n_arms)
@@ -139,9 +147,9 @@ class ArmStats:
         """
         moments = _moments()
         means, stds = checks.means_and_stds(mean, std)
-        counts = np.asarray(pulls)
-        if counts.shape != means.shape or not np.array_equal(counts, counts.astype(np.int64)) or counts.min() < 0:
-            raise InvalidInput(f"pulls must be one whole number per arm; got {pulls!r}")
+        counts = checks.non_negative("pulls", pulls, size=means.size)
+        if (counts != np.rint(counts)).any() or counts.max() > LARGEST_COUNT:
+            raise InvalidInput(f"pulls must be whole numbers; got {pulls!r}")
         if means.max() > LARGEST_REWARD or means.min() < -LARGEST_REWARD or stds.max() > LARGEST_REWARD:
             raise InvalidInput(f"means and stds must be at most {LARGEST_REWARD:g} in size")
         stats = cls(means.size)
@@ -151,7 +159,7 @@ class ArmStats:
             if count == 0:
                 continue
             total = count * means[arm]
-            total_low = moments.product_error(float(count), means[arm])
+            total_low = moments.product_error(count, means[arm])
             square = total * means[arm]
             square_low = moments.product_error(total, means[arm]) + total_low * means[arm]
             deviations = (count - 1) * stds[arm] ** 2
@@ -174,17 +182,19 @@ class ArmStats:
     def from_dict(cls, data: Any) -> Self:
         """Return the statistics that `to_dict` described."""
         try:
-            assigned = np.array(data["assigned"], dtype=np.int64)
-            pulls = np.array(data["pulls"], dtype=np.int64)
+            assigned, pulls = (_counts(data[name]) for name in ("assigned", "pulls"))
             sums = np.array(data["sums"], dtype=np.float64)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput("statistics must have assigned, pulls and sums, one number per arm each") from error
         n_arms = assigned.size
-        if assigned.shape != (n_arms,) or pulls.shape != (n_arms,) or sums.shape != (4, n_arms) or n_arms == 0:
+        if pulls.shape != (n_arms,) or sums.shape != (4, n_arms) or n_arms == 0:
             shapes = f"{assigned.shape}, {pulls.shape} and {sums.shape}"
             raise InvalidInput(f"assigned and pulls must have shape (n_arms,), sums (4, n_arms); got {shapes}")
-        if assigned.min() < 0 or pulls.min() < 0 or not np.isfinite(sums).all():
-            raise InvalidInput("counts must not be negative and sums must be finite")
+        if not (np.abs(sums) <= LARGEST_COUNT * LARGEST_REWARD**2).all():
+            raise InvalidInput("sums must be finite")
+        total, squares = sums[0], sums[2]
+        if (squares * pulls - total**2 < -1e-9 * squares * (pulls + 1)).any() or sums[:, pulls == 0].any():
+            raise InvalidInput("sums must be those of as many rewards as there are pulls")
         stats = cls(n_arms)
         stats.assigned[:], stats.pulls[:], stats._sums[:] = assigned, pulls, sums
         stats.n_assigned = int(assigned.sum())
@@ -201,6 +211,14 @@ class ArmStats:
     def __repr__(self) -> str:
         shown = ("assigned", "pulls", "mean", "std")
         return f"ArmStats({', '.join(f'{name}={getattr(self, name).tolist()}' for name in shown)})"
+
+    def _may_contain(self, arm: int, reward: float) -> bool:
+        """Say whether the other rewards would have a spread at all; a single reward must be this one."""
+        rest = int(self.pulls[arm]) - 1
+        total, squares = self._sums[0, arm], self._sums[2, arm]
+        if rest == 0:
+            return bool(total == reward)
+        return bool((squares - reward**2) * rest - (total - reward) ** 2 >= -1e-9 * squares * (rest + 1))
 
     def _add(self, arm: int, reward: float, sign: float) -> None:
         _moments().add_reward(arm, reward, sign, self.pulls, self.mean, self.std, self._sums)
@@ -220,15 +238,22 @@ class ArmStats:
         return arm
 
 
-def checked_reward(reward: float) -> float:
+def checked_reward(reward: Any) -> float:
     """Return a reward as a finite float of reasonable size."""
     try:
-        value = float(reward)
-    except (TypeError, ValueError):
+        value = float("" if isinstance(reward, (str, bytes)) else reward)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"reward must be a number; got {reward!r}") from None
     if not -LARGEST_REWARD <= value <= LARGEST_REWARD:
         raise InvalidInput(f"reward must be finite and at most {LARGEST_REWARD:g} in size; got {reward!r}")
     return value
+
+
+def _counts(values: Any) -> IntArray:
+    """Return counts from plain data; anything but a list of whole numbers is a ValueError."""
+    if not isinstance(values, list) or not all(type(x) is int and 0 <= x <= LARGEST_COUNT for x in values):
+        raise ValueError("counts must be a list of whole numbers")
+    return np.array(values, dtype=np.int64)
 
 
 @cache

@@ -81,7 +81,7 @@ class Value(ABC):
         """Return the value that `to_json` wrote."""
         try:
             data = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (TypeError, json.JSONDecodeError) as error:
             raise InvalidInput(f"a {cls._family_name} must be valid JSON; {error}") from error
         return cls.from_dict(data)
 

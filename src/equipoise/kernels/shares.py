@@ -83,20 +83,23 @@ def _fill_problem(
         widest_std = max(widest_std, std[i])
     # The factor 1/2 here and below cancels; without it the largest and the smallest double have no difference.
     coefficient = 0.5 * power * (1.0 - reward_weight)
+    unit_of_cost = 1.0
     if power == 0.5:
         for i in range(mean.size):
             cost[i] = coefficient * importance[i] * std[i]
-    elif power == 1.0:
+    elif widest_std > 0.0:
+        # Powers of relative spreads neither overflow nor vanish; the gaps are divided by what was left out.
         for i in range(mean.size):
-            cost[i] = coefficient * importance[i] * (std[i] * std[i])
+            cost[i] = coefficient * importance[i] * (std[i] / widest_std) ** (2.0 * power)
+        unit_of_cost = min(max(widest_std ** (2.0 * power), 1e-300), 1e300)
     else:
         for i in range(mean.size):
-            cost[i] = coefficient * importance[i] * std[i] ** (2.0 * power)
+            cost[i] = 0.0
     largest_cost = 0.0
     for i in range(mean.size):
         largest_cost = max(largest_cost, cost[i])
     # Without costs only the order of the means counts: a weight of 1e-320 must not round their differences away.
-    slope = 0.5 if largest_cost == 0.0 and reward_weight > 0.0 else 0.5 * reward_weight
+    slope = 0.5 if largest_cost == 0.0 and reward_weight > 0.0 else 0.5 * reward_weight / unit_of_cost
     if best - worst < np.inf:
         for i in range(mean.size):
             gap[i] = slope * (best - mean[i])

@@ -63,14 +63,14 @@ def write_target(
             believed_mean[i], believed_std[i] = mean[i], std[i]
     elif rule.kind == CONFIDENCE_BALANCE:
         # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
-        failure = rule.failure_probability / (4.0 * n_arms * t * (t + 1.0))
+        log_inverse_failure = math.log(4.0 * n_arms * t * (t + 1.0)) - math.log(rule.failure_probability)
         for i in range(n_arms):
-            believed_mean[i] = mean[i] + rule.scale * math.sqrt(math.log(1.0 / failure) / (2.0 * pulls[i]))
-            radius = rule.scale * math.sqrt(2.0 * math.log(2.0 / failure) / pulls[i])
+            believed_mean[i] = mean[i] + rule.scale * math.sqrt(log_inverse_failure / (2.0 * pulls[i]))
+            radius = rule.scale * math.sqrt(2.0 * (math.log(2.0) + log_inverse_failure) / pulls[i])
             believed_std[i] = max(rule.smallest_std, std[i] + rule.std_bound * radius)
     elif rule.kind == UCB_EXPLORE:
         # Hoeffding's radius for n pulls is width / sqrt(n): the same for arms of any variance.
-        width = rule.scale * math.sqrt(math.log(2.0 / rule.failure_probability) / 2.0)
+        width = rule.scale * math.sqrt((math.log(2.0) - math.log(rule.failure_probability)) / 2.0)
         for i in range(n_arms):
             believed_mean[i] = mean[i] + width / math.sqrt(pulls[i])
             believed_std[i] = width / math.sqrt(rule.horizon)

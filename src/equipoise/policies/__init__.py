@@ -1,4 +1,4 @@
-"""The policies, one per file; a name here is a name in JSON and on the command line  [Sect. 3, Sect. 5, App. C]."""
+"""The policies, one per file; a name here is a name in JSON  [Sect. 3, Sect. 5, App. C]."""
 
 from equipoise.policies.epsilon_greedy import EpsilonGreedy
 from equipoise.policies.fixed import Fixed

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from equipoise import checks
 from equipoise.policies.compiled import CompiledPolicy, as_floor
+from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -55,7 +54,7 @@ class OptimisticBalance(CompiledPolicy):
             failure_probability=checks.number_between(
                 "failure_probability", self.failure_probability, 0, 1, open_low=True
             ),
-            scale=checks.number_between("scale", self.scale, 0, np.inf),
+            scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD),
             floor=as_floor(self.floor),
         )
 

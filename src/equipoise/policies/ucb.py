@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from equipoise import checks
 from equipoise.policies.compiled import CompiledPolicy
+from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -40,7 +39,7 @@ class UCB(CompiledPolicy):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(scale=checks.number_between("scale", self.scale, 0, np.inf))
+        self._set(scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

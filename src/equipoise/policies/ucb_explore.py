@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from equipoise import checks
 from equipoise.policies.compiled import CompiledPolicy, as_floor
+from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -59,11 +58,11 @@ class UCBExplore(CompiledPolicy):
     def __post_init__(self) -> None:
         self._set(
             reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
-            horizon=checks.whole_number("horizon", self.horizon, 1),
+            horizon=checks.whole_number("horizon", self.horizon, 1, 10**15),
             failure_probability=checks.number_between(
                 "failure_probability", self.failure_probability, 0, 1, open_low=True
             ),
-            scale=checks.number_between("scale", self.scale, 0, np.inf, open_low=True),
+            scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD, open_low=True),
             floor=as_floor(self.floor),
         )
 

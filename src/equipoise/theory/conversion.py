@@ -70,7 +70,7 @@ def value_gap(distance: float, std: ArrayLike, *, reward_weight: float, floor: f
     >>> round(value_gap(0.01, [0.5, 0.4], reward_weight=0.5, floor=0.25), 6)
     0.00045
     """
-    length = checks.number_between("distance", distance, 0, math.inf)
+    length = checks.number_between("distance", distance, 0, 2)  # no two allocations are further apart
     stds = positive_stds(std)
     curvature = smoothness(stds, reward_weight=weight_below_one(reward_weight), floor=positive_floor(floor, stds.size))
     return 1.5 * curvature * length**2

@@ -9,6 +9,9 @@ from equipoise.theory.inputs import (
     checked_horizon,
 )
 
+LARGEST_EXPLORATION = 1e9
+"""A forcing beyond this would force every arm for longer than anyone counts."""
+
 
 def exploration_bound(n_arms: int, *, forcing: float) -> float:
     """Return n_0 = K (K eta^2 + eta sqrt(K) + 1), which ends the first phase of Theorem 1 (Cor. 2).
@@ -26,7 +29,7 @@ def exploration_bound(n_arms: int, *, forcing: float) -> float:
     28.0
     """
     arms = checks.whole_number("n_arms", n_arms, 1)
-    eta = checks.number_between("forcing", forcing, 0, math.inf)
+    eta = checks.number_between("forcing", forcing, 0, LARGEST_EXPLORATION)
     return arms * (arms * eta**2 + eta * math.sqrt(arms) + 1)
 
 
@@ -51,7 +54,7 @@ def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) ->
     25
     """
     arms = checks.whole_number("n_arms", n_arms, 1)
-    eta = checks.number_between("forcing", forcing, 0, math.inf)
+    eta = checks.number_between("forcing", forcing, 0, LARGEST_EXPLORATION)
 
     def forced(rounds: int) -> bool:
         if as_printed:
@@ -89,7 +92,7 @@ def least_pulls(horizon: int, *, n_arms: int, forcing: float) -> int:
     """
     steps = checked_horizon(horizon)
     arms = checks.whole_number("n_arms", n_arms, 1)
-    eta = checks.number_between("forcing", forcing, 0, math.inf)
+    eta = checks.number_between("forcing", forcing, 0, LARGEST_EXPLORATION)
     if steps < arms:
         return 0
     return min(steps // arms, max(2, math.ceil(eta * math.sqrt(steps + 2 - arms))))
