@@ -46,36 +46,34 @@ def resolve_many(
     importance: FloatArray,
     work: FloatArray,
     state: FloatArray,
-    share: FloatArray,
 ) -> int:
     """Change one mean at a time, as a pull does, and solve again; return how often that was from scratch."""
     floor, scalars = np.zeros(mean.size), np.zeros(incremental.SCALARS)
-    gap, factor, root, cost_root = state[0], state[1], state[2], state[3]
     warm, cold_starts = False, 0
     for k in range(changes.size):
         arm = k % mean.size
         mean[arm] += changes[k]
-        if warm and change(arm, mean, std, gap, factor, root, cost_root, scalars, share, work[0]):
+        if warm and change(arm, std[arm], mean, state, scalars):
             continue
-        warm = start(mean, std, REWARD_WEIGHT, importance, floor, work, state, scalars, share)
+        warm = start(mean, std, REWARD_WEIGHT, importance, floor, work, state, scalars)
         cold_starts += 1
     return cold_starts
 
 
 def time_warm_kernel(n_arms: int, budget: float) -> float:
     mean, std = arms(n_arms)
-    importance, share = np.full(n_arms, 1 / n_arms), np.empty(n_arms)
+    importance = np.full(n_arms, 1 / n_arms)
     work, state = np.empty((WORK_ROWS, n_arms)), np.empty((incremental.ROWS, n_arms))
     count = max(10, min(20_000, 2_000_000 // n_arms))
     changes = np.random.default_rng(0).normal(scale=0.01, size=count)
 
     def run() -> FloatArray:
         moved = mean.copy()
-        resolve_many(moved, std, changes, importance, work, state, share)
+        resolve_many(moved, std, changes, importance, work, state)
         return moved
 
     final = eq.optimal_allocation(run(), std, reward_weight=REWARD_WEIGHT)
-    assert np.allclose(share, final, rtol=1e-12, atol=0), "the incremental solver drifted"
+    assert np.allclose(state[incremental.SHARE], final, rtol=1e-12, atol=0), "the incremental solver drifted"
     return seconds_per_call(run, budget=budget, rounds=3) / count
 
 

@@ -27,6 +27,6 @@ def compiled(function: Function) -> Function:
 
 
 def approximate(function: Function) -> Function:
-    """Compile a function like `compiled`, but let the compiler reorder sums and fuse multiplications and additions."""
-    relaxed = {"reassoc", "contract", "nsz", "arcp"}
+    """Compile like `compiled`, but let the compiler reorder sums, fuse operations, and assume finite numbers."""
+    relaxed = {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}
     return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=relaxed)(function))

@@ -52,24 +52,27 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
         mean[arm] = np.nan
         std[arm] = np.nan
         return
+    n = float(count)
     total_high, total_low, square_high, square_low = sums[0, arm], sums[1, arm], sums[2, arm], sums[3, arm]
-    # One division serves both parts of the mean: what the product misses is in the rest.
-    reciprocal = 1.0 / count
+    # The mean in two parts: what the rounded quotient misses is in the rest.
+    reciprocal = 1.0 / n
     mean_high = total_high * reciprocal
-    product = mean_high * count
-    mean_low = ((total_high - product) - product_error(mean_high, float(count)) + total_low) * reciprocal
-    mean[arm] = mean_high + mean_low
+    product = mean_high * n
+    rest = (total_high - product) - product_error(mean_high, n) + total_low
+    mean[arm] = mean_high + rest * reciprocal
     if count == 1:
         std[arm] = np.nan
         return
-    # Squares minus total * mean, both as pairs: the subtraction that ruins the textbook formula is exact here where the
-    # high parts are close, and harmless where they are not.
-    product = total_high * mean_high
-    product_low = product_error(total_high, mean_high) + (total_high * mean_low + total_low * mean_high)
-    deviations = (square_high - product) + (square_low - product_low)
-    if deviations <= _ROUNDING * count * square_high:
+    # n times the squares minus the squared total, both as pairs: the subtraction that ruins the textbook formula is
+    # exact here where the high parts are close, and harmless where they are not. It does not wait for the mean.
+    scaled = n * square_high
+    scaled_low = product_error(n, square_high) + n * square_low
+    squared = total_high * total_high
+    squared_low = product_error(total_high, total_high) + 2.0 * total_high * total_low
+    deviations = (scaled - squared) + (scaled_low - squared_low)
+    if deviations <= _ROUNDING * n * scaled:
         deviations = 0.0
-    std[arm] = math.sqrt(deviations * (1.0 / (count - 1)))
+    std[arm] = math.sqrt(deviations * (1.0 / (n * (n - 1.0))))
 
 
 @compiled

@@ -9,8 +9,8 @@ import numpy as np
 
 from equipoise.kernels import approximate, compiled
 from equipoise.kernels.choice import decide
-from equipoise.kernels.incremental import COST_ROOT, FACTOR, GAP, ROOT, SCALARS, change, start
 from equipoise.kernels.incremental import ROWS as INCREMENTAL_ROWS
+from equipoise.kernels.incremental import SCALARS, SCRATCH, SHARE, change, start
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
@@ -25,9 +25,11 @@ STEP, FEWEST, WARM, CHECKPOINT, EMPTY = 0, 1, 2, 3, 4
 COUNTERS = 5
 """Steps played, arm with the fewest pulls, whether shares are up to date, checkpoints passed, arm out of rewards."""
 
-# The kept-up shares are within 1e-11 of those of a solve from scratch, see the tests; scores further apart than this
-# have the same order with both. Closer ones are decided by a solve from scratch, as `Bandit` does always.
-_MARGIN = 1e-9
+# The kept-up shares and those of a solve from scratch add up to 1 within some 1e-14 and all move the same way with the
+# level, so none differs by more; the tests find 1e-14. Scores further apart than this have the same order with both.
+# Closer ones are decided by a solve from scratch, as `Bandit` does always.
+_MARGIN = 1e-12
+_FEW = 16
 
 
 class Arena(NamedTuple):
@@ -45,7 +47,6 @@ class Arena(NamedTuple):
     work: FloatArray
     state: FloatArray
     scalars: FloatArray
-    target: FloatArray
     score: FloatArray
     counters: IntArray
 
@@ -66,7 +67,6 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
         work=np.empty((WORK_ROWS, n)),
         state=np.empty((INCREMENTAL_ROWS, n)),
         scalars=np.empty(SCALARS),
-        target=np.full(n, np.nan),
         score=np.empty(n),
         counters=np.zeros(COUNTERS, dtype=np.int64),
     )
@@ -76,28 +76,29 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
 def _clear_winner(ratio: bool, t: int, target: FloatArray, count: FloatArray, score: FloatArray) -> int:
     """Return the arm that tracking picks from the kept-up shares, or -1 if the best two are too close to call."""
     n = target.size
+    frequency = 1.0 / (t - 1)
     best = -1e300
-    if ratio:
+    if n <= _FEW:
+        arm, second = 0, -1e300
         for i in range(n):
-            value = target[i] / count[i]
-            score[i] = value
-            best = value if value > best else best
-    else:
-        frequency = 1.0 / (t - 1)
-        for i in range(n):
-            value = target[i] - count[i] * frequency
-            score[i] = value
-            best = value if value > best else best
-    bar = best - (_MARGIN * best if ratio else _MARGIN)
-    near = 0
+            value = target[i] / count[i] if ratio else target[i] - count[i] * frequency
+            if value > best:
+                arm, best, second = i, value, best
+            elif value > second:
+                second = value
+        return arm if second < best - (_MARGIN * best if ratio else _MARGIN) else -1
+    # The same in two passes without branches, the second of which the compiler does for four arms at a time.
     for i in range(n):
-        near += 1 if score[i] >= bar else 0
-    if near > 1:
-        return -1
-    arm = 0
-    while score[arm] < bar:
-        arm += 1
-    return arm
+        value = target[i] / count[i] if ratio else target[i] - count[i] * frequency
+        score[i] = value
+        best = value if value > best else best
+    bar = best - (_MARGIN * best if ratio else _MARGIN)
+    near, arm = 0, 0
+    for i in range(n):
+        is_near = score[i] >= bar
+        near += is_near
+        arm += i * is_near
+    return arm if near == 1 else -1
 
 
 @compiled
@@ -133,9 +134,9 @@ def advance(
     # Arrays are taken out of the record once: passing it on would count references to all of them at every step.
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, count, mean, std, sums = arena.pulls, arena.pulls_as_floats, arena.mean, arena.std, arena.sums
-    work, state, scalars, target, score = arena.work, arena.state, arena.scalars, arena.target, arena.score
+    work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
     counters = arena.counters
-    gap, factor, root, cost_root, scratch = state[GAP], state[FACTOR], state[ROOT], state[COST_ROOT], work[0]
+    target, probability = state[SHARE], state[SCRATCH]
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
@@ -151,14 +152,14 @@ def advance(
             arm = -1
             if kept_up:
                 if not warm:
-                    warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, target)
+                    warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars)
                 if warm:
                     arm = _clear_winner(rule.tracking == RATIO, t, target, count, score)
             if arm < 0:
-                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, work, score, gap)
+                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, work, score, probability)
                 warm = False
                 if arm == RANDOM:
-                    arm = draw(gap, decision_uniform(seed, replication, t - 1))
+                    arm = draw(probability, decision_uniform(seed, replication, t - 1))
 
         place = pulls[arm] & (buffered - 1)  # the remainder; division would take longer than the rest of the line
         if place == 0 and counters[EMPTY] != arm + 1:
@@ -172,7 +173,7 @@ def advance(
         count[arm] += 1.0
         fewest = fewest_after(arm, fewest, pulls)
         if warm:
-            warm = change(arm, mean, std, gap, factor, root, cost_root, scalars, target, scratch)
+            warm = change(arm, std[arm], mean, state, scalars)
 
         if passed < checkpoints.size and t == checkpoints[passed]:
             wanted = pulls[fewest] >= rule.rewards_needed and write_target(

@@ -1,0 +1,153 @@
+"""How long one simulated step takes, rewards included: ours beside river, MABWiser and a cvxpy solve, in one run.
+
+    python benchmarks/simulator.py [--smoke]
+
+One thread unless the line says otherwise. The five arms and the 64-arm surrogate are those of the paper's experiments
+(the surrogate's figures are drawn here from its aggregates); 1,000 and 10,000 arms are drawn at random around them.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from _timing import duration, ratio, show, verdict
+
+import equipoise as eq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WEIGHT = 0.9
+
+
+def arms(n_arms: int) -> eq.Gaussian:
+    if n_arms == 5:
+        return eq.Gaussian(mean=[1, 1.5, 2, 4, 5], std=np.sqrt([0.05, 0.1, 0.2, 4, 0.5]))
+    rng = np.random.default_rng(n_arms)
+    return eq.Gaussian(mean=rng.normal(11.3, 0.45, n_arms), std=rng.gamma(20, 0.157, n_arms))
+
+
+def step_time(policy: eq.Policy, n_arms: int, steps: int, workers: int = 1, replications: int = 1) -> float:
+    """Return seconds per step; the median of three runs after one that loads the kernels."""
+    eq.simulate(policy, arms(n_arms), 10, 1, checkpoints=[10])
+    times = []
+    for seed in range(3):
+        start = time.perf_counter()
+        eq.simulate(policy, arms(n_arms), steps, replications, seed=seed, checkpoints=[steps], workers=workers)
+        times.append((time.perf_counter() - start) / steps / replications)
+    return float(np.median(times))
+
+
+def peer_time(step: Callable[[float], None], steps: int, n_arms: int = 64) -> float:
+    """Return seconds per step of a peer, with the reward drawn by numpy in blocks, after every arm was pulled."""
+    rewards = np.random.default_rng(0).normal(size=4 * n_arms + steps).tolist()
+    for reward in rewards[: 4 * n_arms]:
+        step(reward)
+    start = time.perf_counter()
+    for reward in rewards[4 * n_arms :]:
+        step(reward)
+    return (time.perf_counter() - start) / steps
+
+
+def river_time(steps: int) -> float:
+    from river import bandit
+
+    policy, names = bandit.UCB(delta=1.0), list(range(64))
+    return peer_time(lambda reward: policy.update(policy.pull(names), reward), steps)
+
+
+def mabwiser_time(steps: int) -> float:
+    from mabwiser.mab import MAB, LearningPolicy
+
+    mab = MAB(list(range(64)), LearningPolicy.UCB1(alpha=1.0))
+    mab.fit(list(range(64)), [0.0] * 64)
+    return peer_time(lambda reward: mab.partial_fit([mab.predict()], [reward]), steps)
+
+
+def cvxpy_time(steps: int) -> float:
+    """Return the time of one re-solve of a parametrised problem with 64 arms; the rest of the step is left out."""
+    import cvxpy as cp
+
+    true, share = arms(64), cp.Variable(64)
+    mean, std = cp.Parameter(64), cp.Parameter(64, nonneg=True)
+    value = WEIGHT * (mean @ share) - (1 - WEIGHT) / 64 * (std @ cp.power(share, -0.5))
+    problem = cp.Problem(cp.Maximize(value), [cp.sum(share) == 1])
+    mean.value, std.value = true.mean, true.std
+    problem.solve(solver=cp.CLARABEL)
+    start = time.perf_counter()
+    for k in range(steps):
+        mean.value = true.mean + 0.001 * k
+        problem.solve(solver=cp.CLARABEL)
+    return (time.perf_counter() - start) / steps
+
+
+def first_call_time() -> float:
+    """Return how long the first simulate takes in a new process that finds numba's cache warm; the import apart."""
+    code = (
+        "import time, equipoise as eq; arms = eq.Gaussian(mean=[1, 2], std=[1, 1]); import equipoise.kernels.play; "
+        "start = time.perf_counter(); eq.simulate(eq.ForcingBalance(reward_weight=0.5), arms, 100); "
+        "print(time.perf_counter() - start)"
+    )
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(2))
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    smoke = "--smoke" in sys.argv
+    scale = 0.005 if smoke else 1.0
+    forcing_balance = eq.ForcingBalance(reward_weight=WEIGHT, forcing=0.3)
+    rows, ours, even = [], {}, {}
+    for n_arms, steps in ((5, 4_000_000), (64, 2_000_000), (1_000, 300_000)):
+        count = int(steps * scale) + 4 * n_arms
+        ours[n_arms] = step_time(forcing_balance, n_arms, count)
+        even[n_arms] = step_time(eq.Uniform(), n_arms, count)
+        rows.append([f"ForcingBalance, {n_arms:,} arms", duration(ours[n_arms]), ratio(ours[n_arms], even[n_arms])])
+        rows.append([f"Uniform, {n_arms:,} arms", duration(even[n_arms]), "1x"])
+    peers = {
+        "river UCB, 64 arms": river_time(int(5_000 * scale) + 50),
+        "MABWiser UCB1, 64 arms": mabwiser_time(int(1_000 * scale) + 20),
+        "cvxpy solve, 64 arms": cvxpy_time(int(100 * scale) + 5),
+    }
+    rows += [[name, duration(seconds), ratio(seconds, even[64])] for name, seconds in peers.items()]
+    others = [eq.UCB(), eq.GAFS(), eq.NaiveUCB(reward_weight=WEIGHT), eq.ThompsonBalance(reward_weight=WEIGHT)]
+    for policy in others:
+        seconds = step_time(policy, 64, int(20_000 * scale) + 400)
+        rows.append([f"{type(policy).__name__}, 64 arms", duration(seconds), ratio(seconds, even[64])])
+    show("One simulated step, one thread, rewards included", ["what", "time per step", "against Uniform"], rows)
+
+    steps = int(1_000_000 * scale) + 1_000
+    single, double = (step_time(forcing_balance, 5, steps, workers=workers, replications=8) for workers in (1, 2))
+    print(f"two threads against one: {single / double:.2f} times faster")
+    print(f"first call in a new process: {first_call_time():.2f} s")
+    for n_arms, length in ((5, 100_000_000), (10_000, 400_000)):
+        before = peak_megabytes()
+        seconds = step_time_once(forcing_balance, n_arms, int(length * scale) + 4 * n_arms)
+        grown = peak_megabytes() - before
+        what = f"{int(length * scale):,} steps, {n_arms:,} arms"
+        print(f"{what}: {duration(seconds)} per step, {grown:.0f} MB more at the peak")
+
+    for n_arms, most, times in ((5, 200, 20), (64, 400, 40), (1_000, 2_500, 250)):
+        verdict(f"ForcingBalance step, {n_arms:,} arms, ns", ours[n_arms] * 1e9, most, at_most=True)
+        verdict(f"the same against Uniform, {n_arms:,} arms", ours[n_arms] / even[n_arms], times, at_most=True)
+    for (name, seconds), wanted in zip(peers.items(), (200, 1_500, 10_000), strict=True):
+        verdict(f"{name} against ForcingBalance", seconds / ours[64], wanted)
+    verdict("two threads against one", single / double, 1.8)
+    verdict("first call, s", first_call_time(), 1.0, at_most=True)
+
+
+def step_time_once(policy: eq.Policy, n_arms: int, steps: int) -> float:
+    start = time.perf_counter()
+    eq.simulate(policy, arms(n_arms), steps, 1, checkpoints=[steps], workers=1)
+    return (time.perf_counter() - start) / steps
+
+
+if __name__ == "__main__":
+    main()
