@@ -43,14 +43,19 @@ def step_time(policy: eq.Policy, n_arms: int, steps: int, workers: int = 1, repl
     return float(np.median(times))
 
 
-def peer_time(step: Callable[[float], None], steps: int, n_arms: int = 64) -> float:
-    """Return seconds per step of a peer, with the reward drawn by numpy in blocks, after every arm was pulled."""
-    rewards = np.random.default_rng(0).normal(size=4 * n_arms + steps).tolist()
-    for reward in rewards[: 4 * n_arms]:
-        step(reward)
+def peer_time(pull: Callable[[], int], update: Callable[[int, float], object], steps: int) -> float:
+    """Return seconds per step of a peer, its reward drawn by numpy, after every one of 64 arms was pulled."""
+    true, rng = arms(64), np.random.default_rng(0)
+
+    def step() -> None:
+        arm = pull()
+        update(arm, rng.normal(true.mean[arm], true.std[arm]))
+
+    for _ in range(4 * 64):
+        step()
     start = time.perf_counter()
-    for reward in rewards[4 * n_arms :]:
-        step(reward)
+    for _ in range(steps):
+        step()
     return (time.perf_counter() - start) / steps
 
 
@@ -58,7 +63,7 @@ def river_time(steps: int) -> float:
     from river import bandit
 
     policy, names = bandit.UCB(delta=1.0), list(range(64))
-    return peer_time(lambda reward: policy.update(policy.pull(names), reward), steps)
+    return peer_time(lambda: policy.pull(names), policy.update, steps)
 
 
 def mabwiser_time(steps: int) -> float:
@@ -66,7 +71,7 @@ def mabwiser_time(steps: int) -> float:
 
     mab = MAB(list(range(64)), LearningPolicy.UCB1(alpha=1.0))
     mab.fit(list(range(64)), [0.0] * 64)
-    return peer_time(lambda reward: mab.partial_fit([mab.predict()], [reward]), steps)
+    return peer_time(mab.predict, lambda arm, reward: mab.partial_fit([arm], [reward]), steps)
 
 
 def cvxpy_time(steps: int) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
+import math
 from abc import ABC, abstractmethod
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +18,7 @@ from equipoise.errors import EquipoiseError, InvalidInput
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from numpy.typing import ArrayLike
@@ -49,15 +52,22 @@ class Arms(ABC):
         return self.mean.size
 
     @abstractmethod
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
 
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The arms as the compiled loop sees them, made once."""
+        return self.make_drawing()
+
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
-        """Return the rewards that belong to uniform numbers, for arms that only Python can draw from."""
+        """Return the rewards that belong to uniform numbers in (0, 1), for arms that only Python can draw from."""
         raise InvalidInput(f"arm {arm} of {type(self).__name__} is drawn in compiled code")
 
     def rewards(self, arm: int, *, seed: int, replication: int = 0, first: int = 0, count: int = 1) -> FloatArray:
         """Return the rewards numbered first, ..., first + count - 1 of an arm in a replication.
+
+        They are those that `simulate` hands out, to every policy.
 
         Examples
         --------
@@ -68,6 +78,8 @@ class Arms(ABC):
         array([1.991])
         """
         arm = checks.whole_number("arm", arm, 0, self.n_arms - 1)
+        seed = checks.whole_number("seed", seed, 0, 2**63 - 1)
+        replication = checks.whole_number("replication", replication, 0, 2**63 - 1)
         first, count = checks.whole_number("first", first, 0), checks.whole_number("count", count, 0)
         start = first - first % 4
         drawn = np.empty((first + count - start + 3) // 4 * 4)
@@ -76,10 +88,14 @@ class Arms(ABC):
 
     def fill(self, arm: int, seed: int, replication: int, first: int, out: FloatArray) -> None:
         """Write the rewards numbered first, first + 1, ...; `first` and the size of `out` are multiples of 4."""
-        kernel, (kind, shape, pool) = _kernel(), self.drawing()
+        kernel, (kind, shape, pool) = _kernel(), self.drawing
         kernel.fill_rewards(int(kind[arm]), shape, pool, seed, replication, arm, first, out)
         if kind[arm] == kernel.EXTERNAL:
-            out[:] = self.external_rewards(arm, out)
+            # Many a quantile function is infinite, or outside its support, at exactly 0.
+            out[:] = self.external_rewards(arm, np.maximum(out, 2.0**-54))
+            if not np.isfinite(out).all():
+                got = out[~np.isfinite(out)][0]
+                raise InvalidInput(f"rewards must be finite; got {got} from arm {arm} of {type(self).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the arms are as plain data, for records of a simulation."""
@@ -110,7 +126,7 @@ class Gaussian(Arms):
         mean, std = checks.means_and_stds(self.mean, self.std)
         _set(self, mean=mean, std=std)
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return _drawing(_kernel().GAUSSIAN, self.mean, self.std)
 
@@ -132,7 +148,7 @@ class Bernoulli(Arms):
         mean = _probabilities(self.mean)
         _set(self, mean=mean, std=np.sqrt(mean * (1 - mean)))
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return _drawing(_kernel().BERNOULLI, self.mean)
 
@@ -156,7 +172,7 @@ class UniformBetween(Arms):
         low, high = _interval(self.low, self.high)
         _set(self, low=low, high=high, mean=(low + high) / 2, std=(high - low) / np.sqrt(12))
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return _drawing(_kernel().UNIFORM, self.low, self.high)
 
@@ -179,23 +195,32 @@ class Beta(Arms):
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        a = checks.non_negative("a", self.a)
-        b = checks.non_negative("b", self.b, size=a.size)
-        if min(a.min(), b.min()) <= 0:
-            raise InvalidInput(f"a and b must be positive; got {a.tolist()} and {b.tolist()}")
-        low, high = _interval(*(np.broadcast_to(np.asarray(x, dtype=float), a.shape) for x in (self.low, self.high)))
+        a = _positive("a", self.a)
+        b = _positive("b", self.b, size=a.size)
+        low, high = (
+            np.full(a.size, checks.number_between(name, bound, -np.inf, np.inf)) if np.ndim(bound) == 0 else bound
+            for name, bound in (("low", self.low), ("high", self.high))
+        )
+        low, high = _interval(low, high, size=a.size)
         width, total = high - low, a + b
         _set(self, a=a, b=b, low=low, high=high)
         _set(self, mean=low + width * a / total, std=width * np.sqrt(a * b / (total + 1)) / total)
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return _drawing(_kernel().BETA, self.a, self.b, self.low, self.high)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Empirical(Arms):
-    """Arms that resample the rewards seen in an experiment.
+    """Arms that resample, with replacement, the rewards seen in an experiment.
+
+    Parameters
+    ----------
+    values : sequence of arrays
+        The rewards of each arm; arms need not have equally many.
+    names : sequence of str, optional
+        What the arms are called.
 
     Examples
     --------
@@ -210,9 +235,12 @@ class Empirical(Arms):
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.values, str | bytes) or not hasattr(self.values, "__len__"):  # type: ignore[redundant-expr]
+            example = "[[0, 1, 1], [2, 4]]"
+            raise InvalidInput(f"values must be the rewards of each arm, such as {example}; got {self.values!r}")
         if len(self.values) == 0:
             raise InvalidInput("values must have at least one arm; got none")
-        values = tuple(checks.vector(f"values of arm {k}", rewards) for k, rewards in enumerate(self.values))
+        values = tuple(_rewards_of(arm, rewards) for arm, rewards in enumerate(self.values))
         if self.names is not None and len(self.names) != len(values):
             raise InvalidInput(f"names must have {len(values)} entries, one per arm; got {len(self.names)}")
         # The rewards resampled are all there is, so their spread has the divisor n.
@@ -226,41 +254,84 @@ class Empirical(Arms):
         Parameters
         ----------
         path : path
-            A file with a header line.
+            A file with a header line. Other columns and blank lines are passed over; what is wrong is told with its
+            line.
         arm, reward : str
-            Columns that hold the arm's name and the reward.
+            Columns that hold the arm's name and the reward. Arms are numbered in the order in which they appear.
         """
-        rewards: dict[str, list[float]] = {}
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            missing = [column for column in (arm, reward) if column not in (rows.fieldnames or [])]
-            if missing:
-                got = ", ".join(rows.fieldnames or []) or "none"
-                raise EquipoiseError(f"{path}: expected the columns {arm} and {reward}; got {got}")
-            for row in rows:
-                try:
-                    value = float(row[reward] or "")
-                except ValueError:
-                    raise EquipoiseError(
-                        f"{path}, line {rows.line_num}: {reward} must be a number; got {row[reward]!r}"
-                    ) from None
-                rewards.setdefault(row[arm] or "", []).append(value)
-        return cls.from_rows(rewards)
+        data = Path(path).read_bytes()
+        try:
+            text = data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the first name
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            message = f"{path}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
+            raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
+        rows = csv.DictReader(io.StringIO(text, newline=""))
+        header = rows.fieldnames or []
+        if arm not in header or reward not in header:
+            got = ", ".join(header) or "an empty file"
+            raise EquipoiseError(f"{path}, line 1: expected the columns {arm} and {reward}; got {got}")
+        return cls._from_pairs(
+            ((f"{path}, line {rows.line_num}", row[arm], row[reward]) for row in rows), reward=reward, source=str(path)
+        )
 
     @classmethod
     def from_frame(cls, frame: Any, *, arm: str = "arm", reward: str = "reward") -> Empirical:
-        """Return arms with the rewards of a frame (polars, pandas, or a mapping of columns)."""
+        """Return arms with the rewards of a frame with one row per participant.
+
+        Parameters
+        ----------
+        frame : polars or pandas frame, or mapping of column names to sequences
+        arm, reward : str
+            Columns that hold the arm's name and the reward. Arms are numbered in the order in which they appear.
+
+        Examples
+        --------
+        >>> frame = {"arm": ["pie", "line", "pie"], "reward": [0.5, 1.0, 0.7]}
+        >>> arms = Empirical.from_frame(frame)
+        >>> arms.names, arms.mean
+        (('pie', 'line'), array([0.6, 1. ]))
+        """
+        columns = list(frame.columns if hasattr(frame, "columns") else frame)
+        if arm not in columns or reward not in columns:
+            got = ", ".join(map(str, columns)) or "none"
+            raise InvalidInput(f"expected the columns {arm} and {reward}; got {got}")
+        names, rewards = list(frame[arm]), list(frame[reward])
+        if len(names) != len(rewards):
+            raise InvalidInput(f"columns must be equally long; got {len(names)} arms and {len(rewards)} rewards")
+        rows = enumerate(zip(names, rewards, strict=True))
+        return cls._from_pairs(((f"row {k}", name, value) for k, (name, value) in rows), reward=reward, source="frame")
+
+    @classmethod
+    def _from_pairs(cls, rows: Any, *, reward: str, source: str) -> Empirical:
+        """Return arms from (place, arm, reward) rows; the place is what errors call the row."""
         rewards: dict[str, list[float]] = {}
-        for name, value in zip(frame[arm], frame[reward], strict=True):
-            rewards.setdefault(str(name), []).append(float(value))
+        for place, name, given in rows:
+            if name is None or not str(name).strip():
+                raise EquipoiseError(f"{place}: each row needs the name of its arm; got none")
+            try:
+                value = float(given)
+            except (TypeError, ValueError):
+                value = math.nan
+            if not math.isfinite(value):
+                raise EquipoiseError(f"{place}: {reward} must be a finite number; got {given!r}")
+            rewards.setdefault(str(name).strip(), []).append(value)
+        if not rewards:
+            raise EquipoiseError(f"{source}: expected at least one row; got none")
         return cls.from_rows(rewards)
 
     @classmethod
-    def from_rows(cls, rewards: dict[str, list[float]]) -> Empirical:
-        """Return arms from a mapping of arm names to rewards."""
-        return cls(values=tuple(np.array(x) for x in rewards.values()), names=tuple(rewards))
+    def from_rows(cls, rewards: Mapping[str, Sequence[float]]) -> Empirical:
+        """Return arms from a mapping of arm names to rewards.
 
-    def drawing(self) -> Drawing:
+        Examples
+        --------
+        >>> Empirical.from_rows({"pie": [0.5, 0.7], "line": [1.0]}).n_arms
+        2
+        """
+        return cls(values=tuple(np.asarray(x, dtype=float) for x in rewards.values()), names=tuple(rewards))
+
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         counts = np.array([rewards.size for rewards in self.values], dtype=np.float64)
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
@@ -270,6 +341,8 @@ class Empirical(Arms):
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Distributions(Arms):
     """Arms with any distributions that have `mean()`, `std()` and `ppf(uniform)`, such as scipy's frozen ones.
+
+    Rewards are made 256 at a time in Python, which is slower than the other kinds of arms but no less exact.
 
     Examples
     --------
@@ -283,6 +356,10 @@ class Distributions(Arms):
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not hasattr(self.distributions, "__len__") or len(self.distributions) == 0:
+            raise InvalidInput(
+                f"distributions must be a list with one distribution per arm; got {self.distributions!r}"
+            )
         for distribution in self.distributions:
             if not all(hasattr(distribution, name) for name in ("mean", "std", "ppf")):
                 raise InvalidInput(f"a distribution must have mean, std and ppf; got {distribution!r}")
@@ -291,7 +368,7 @@ class Distributions(Arms):
         mean, std = checks.means_and_stds(mean, std)  # type: ignore[assignment]
         _set(self, distributions=tuple(self.distributions), mean=mean, std=std)
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return _drawing(_kernel().EXTERNAL, np.zeros(self.n_arms))
 
@@ -313,6 +390,10 @@ class Distributions(Arms):
 class Mixed(Arms):
     """Arms of several kinds, one after another.
 
+    Parameters
+    ----------
+    parts : sequence of Arms
+
     Examples
     --------
     >>> Mixed(parts=[Gaussian(mean=[1.0], std=[0.5]), Bernoulli(mean=[0.2, 0.5])]).n_arms
@@ -324,21 +405,26 @@ class Mixed(Arms):
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.parts or not all(isinstance(part, Arms) for part in self.parts):
+        given = self.parts
+        if not hasattr(given, "__len__") or not len(given) or not all(isinstance(part, Arms) for part in given):
             raise InvalidInput(f"parts must be arms such as Gaussian(mean=[1], std=[1]); got {self.parts!r}")
         mean, std = (np.concatenate([getattr(part, name) for part in self.parts]) for name in ("mean", "std"))
         _set(self, parts=tuple(self.parts), mean=mean, std=std)
 
-    def drawing(self) -> Drawing:
+    def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
-        drawings = [part.drawing() for part in self.parts]
-        pooled = 0
-        for drawing in drawings:
+        shapes, pooled = [], 0
+        for kind, shape, pool in (part.drawing for part in self.parts):
             # A stretch of the pool starts where it did, after the pools of the parts before.
-            drawing.shape[0, drawing.kind == _kernel().EMPIRICAL] += pooled
-            pooled += drawing.pool.size
-        kind, shape, pool = (np.concatenate(x, axis=-1) for x in zip(*drawings, strict=True))
-        return Drawing(kind, shape, pool)
+            moved = shape.copy()
+            moved[0, kind == _kernel().EMPIRICAL] += pooled
+            shapes.append(moved)
+            pooled += pool.size
+        return Drawing(
+            np.concatenate([part.drawing.kind for part in self.parts]),
+            np.concatenate(shapes, axis=1),
+            np.concatenate([part.drawing.pool for part in self.parts]),
+        )
 
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
         """Return the rewards of the part the arm belongs to."""
@@ -369,8 +455,26 @@ def _probabilities(mean: ArrayLike) -> FloatArray:
     return probability
 
 
-def _interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    lows = checks.vector("low", low)
+def _positive(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
+    array = checks.vector(name, values, size=size)
+    if array.min() <= 0:
+        arm = int(array.argmin())
+        raise InvalidInput(f"{name} must be positive; got {array[arm]} for arm {arm}")
+    return array
+
+
+def _rewards_of(arm: int, rewards: ArrayLike) -> FloatArray:
+    try:
+        array = np.array(rewards, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"values of arm {arm} must be numbers; got {rewards!r}") from None
+    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
+        raise InvalidInput(f"values of arm {arm} must be at least one finite reward; got {rewards!r}")
+    return array
+
+
+def _interval(low: ArrayLike, high: ArrayLike, *, size: int | None = None) -> tuple[FloatArray, FloatArray]:
+    lows = checks.vector("low", low, size=size)
     highs = checks.vector("high", high, size=lows.size)
     if (lows > highs).any():
         arm = int(np.argmax(lows > highs))
@@ -379,8 +483,9 @@ def _interval(low: ArrayLike, high: ArrayLike) -> tuple[FloatArray, FloatArray]:
 
 
 def _set(arms: Arms, **values: Any) -> None:
+    # Arrays are copied, so that nobody changes the arms from outside.
     for name, value in values.items():
-        object.__setattr__(arms, name, value)
+        object.__setattr__(arms, name, value.copy() if isinstance(value, np.ndarray) else value)
 
 
 def _plain(value: Any) -> Any:

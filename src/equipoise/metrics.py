@@ -20,12 +20,24 @@ if TYPE_CHECKING:
 
 
 def reward(frequency: FloatArray, true_mean: FloatArray) -> FloatArray:
-    """Return the expected reward per pull (rho, Eq. 1)."""
+    """Return the expected reward per pull (rho, Eq. 1).
+
+    Examples
+    --------
+    >>> reward(np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([1.0, 2.0]))
+    array([1.5 , 1.75])
+    """
     return np.asarray(frequency @ true_mean)
 
 
 def error(frequency: FloatArray, true_std: FloatArray) -> FloatArray:
-    """Return the average error of the arms' means times sqrt(n), by formula (epsilon, Eq. 2)."""
+    """Return the average error of the arms' means times sqrt(n), by formula (epsilon, Eq. 2).
+
+    Examples
+    --------
+    >>> error(np.array([[0.25, 0.75], [0.0, 1.0]]), np.array([1.0, 1.0])).round(3)
+    array([1.577,   inf])
+    """
     return np.asarray(ROOT_MEAN_SQUARE.error(frequency, true_std))
 
 
@@ -66,13 +78,21 @@ def regret(frequency: FloatArray, true_mean: FloatArray, true_std: FloatArray, *
 
 
 def distance(shares: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
-    """Return the largest difference from the optimal share over the arms (sup-norm)."""
+    """Return the largest difference from the optimal share over the arms (sup-norm).
+
+    Examples
+    --------
+    >>> distance(np.array([0.5, 0.5]), np.array([1.0, 2.0]), np.ones(2), reward_weight=0.5).round(4)
+    np.float64(0.1885)
+    """
     best = optimal_allocation(true_mean, true_std, reward_weight=reward_weight)
     return np.asarray(np.abs(shares - best).max(axis=-1))
 
 
 def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
-    """Return 100 (DCG* - DCG) / DCG*, with gains the true means and discount 1 / log(rank + 1)  [Sect. 5.2].
+    """Return 100 (DCG* - DCG) / |DCG*|, with gains the true means and discount 1 / log(rank + 1)  [Sect. 5.2].
+
+    The bars keep a loss a loss where means are negative. Arms without an estimate are ranked last.
 
     Examples
     --------
@@ -81,11 +101,14 @@ def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """
     discount = 1 / np.log(np.arange(2, true_mean.size + 2))
     best = np.sort(true_mean)[::-1] @ discount
-    return np.asarray(100 * (best - true_mean[_ranking(estimate)] @ discount) / best)
+    with np.errstate(divide="ignore", invalid="ignore"):  # all means 0: there is nothing to lose a percentage of
+        return np.asarray(100 * (best - true_mean[_ranking(estimate)] @ discount) / abs(best))
 
 
 def rank_error(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """Return the average over arms of |true rank - estimated rank|  [Sect. 5.2].
+
+    Equal arms are ranked in their order, those without an estimate last.
 
     Examples
     --------
@@ -111,6 +134,13 @@ class Summary(NamedTuple):
 def summarise(values: FloatArray, *, quantiles: Sequence[float] = (0.05, 0.5, 0.95), axis: int = 1) -> Summary:
     """Return mean, standard error and quantiles of a metric over replications.
 
+    Parameters
+    ----------
+    values : array
+        A metric with replications on `axis`, such as (policy, replication, checkpoint).
+    quantiles : sequence of float
+    axis : int, default 1
+
     Examples
     --------
     >>> summary = summarise(np.array([[1.0, 2.0, 3.0, 4.0]]), quantiles=[0.5])
@@ -119,8 +149,12 @@ def summarise(values: FloatArray, *, quantiles: Sequence[float] = (0.05, 0.5, 0.
     """
     levels = [checks.number_between("quantiles", level, 0, 1) for level in quantiles]
     count = values.shape[axis]
-    with np.errstate(invalid="ignore"):  # a metric that is infinite somewhere has no standard error
-        spread = values.std(axis=axis, ddof=1) if count > 1 else np.full_like(values.mean(axis=axis), np.nan)
-    return Summary(
-        values.mean(axis=axis), spread / np.sqrt(count), np.quantile(values, levels, axis=axis, method="linear")
-    )
+    # A metric that is infinite somewhere (an error before every arm was pulled) has a mean, no standard error, and
+    # quantiles, which interpolation between infinities would lose.
+    with np.errstate(invalid="ignore"):
+        mean = values.mean(axis=axis)
+        spread = values.std(axis=axis, ddof=1) if count > 1 else np.full_like(mean, np.nan)
+        between = np.quantile(values, levels, axis=axis)
+    if np.isnan(between).any():
+        between = np.where(np.isnan(between), np.quantile(values, levels, axis=axis, method="higher"), between)
+    return Summary(mean, spread / np.sqrt(count), between)

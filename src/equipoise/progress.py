@@ -1,16 +1,56 @@
-"""A progress bar for simulations: share done, steps per second, time left; on stderr, and only on a terminal."""
+"""How far a simulation is: told to a function, or drawn as a bar with steps per second and time left."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Any
 
+from equipoise.errors import InvalidInput
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
+    Progress = Callable[[int, int], None]
 
-class StepBar:
-    """A bar over a known number of steps; silent where stderr is no terminal."""
+
+def reporter(progress: Progress | bool | None, total: int) -> Reporter:
+    """Return what shows the progress of `total` steps: nothing, a bar (True) or a function of (done, total)."""
+    if progress is None or progress is False:
+        return Reporter()
+    if progress is True:
+        return StepBar(total)
+    if not callable(progress):
+        raise InvalidInput(f"progress must be True, False or a function of (done, total); got {progress!r}")
+    return _Called(progress, total)
+
+
+class Reporter:
+    """Progress that nobody wants to see."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        """Show nothing more."""
+
+    def show(self, done: int) -> None:
+        """Show the number of steps done."""
+
+
+class _Called(Reporter):
+    """Progress told to a function."""
+
+    def __init__(self, function: Progress, total: int) -> None:
+        self.function, self.total = function, total
+
+    def show(self, done: int) -> None:
+        """Call the function."""
+        self.function(done, self.total)
+
+
+class StepBar(Reporter):
+    """A bar over a known number of steps, on stderr; silent where that is no terminal."""
 
     def __init__(self, total: int, label: str = "simulating") -> None:
         self.total, self.label = total, label
@@ -31,7 +71,7 @@ class StepBar:
 
         class Speed(ProgressColumn):
             def render(self, task: Any) -> Text:
-                return Text(f"{task.speed / 1e6:.1f} million steps/s" if task.speed else "")
+                return Text(speed_text(task.speed) if task.speed else "")
 
         console = Console(file=sys.stderr)
         self._bar = Progress(
@@ -54,3 +94,16 @@ class StepBar:
     def show(self, done: int) -> None:
         """Move the bar to the number of steps done."""
         self._bar.update(self._task, completed=done)
+
+
+def speed_text(steps_per_second: float) -> str:
+    """Return a speed as people read it.
+
+    Examples
+    --------
+    >>> speed_text(6_543_210), speed_text(21_700)
+    ('6.5 million steps/s', '21,700 steps/s')
+    """
+    if steps_per_second < 1e6:
+        return f"{steps_per_second:,.0f} steps/s"
+    return f"{steps_per_second / 1e6:.1f} million steps/s"

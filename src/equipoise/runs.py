@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import metrics
-from equipoise.errors import InvalidInput, MissingExtra
+from equipoise.errors import InvalidInput, MissingExtra, UnknownName
 from equipoise.policies import Policy
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
 
     from equipoise.arrays import FloatArray, IntArray
 
 FORMAT = "equipoise-runs/1"
-_ARRAYS = ("replications", "checkpoints", "true_mean", "true_std", "pulls", "mean", "std", "target")
+_PER_ARM = ("pulls", "mean", "std", "target")
+_ARRAYS = ("replications", "checkpoints", "true_mean", "true_std", *_PER_ARM)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +42,18 @@ class Runs:
     horizon, seed : int
     arms : dict
         Description of the arms.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> arms = eq.Gaussian(mean=[1, 2], std=[1, 1])
+    >>> runs = eq.simulate(eq.Uniform(), arms, horizon=100, replications=3, checkpoints=[10, 100])
+    >>> runs
+    Runs(1 policy, 3 replications, 2 arms, horizon 100, 2 checkpoints)
+    >>> runs.pulls.shape, runs.pulls[0, 0].tolist()
+    ((1, 3, 2, 2), [[5, 5], [50, 50]])
+    >>> runs.reward().tolist()
+    [[[1.5, 1.5], [1.5, 1.5], [1.5, 1.5]]]
     """
 
     policies: tuple[Policy, ...]
@@ -121,13 +133,20 @@ class Runs:
 
     # Parts and wholes
 
-    def select(self, *, policies: Sequence[int] | None = None, replications: ArrayLike | None = None) -> Runs:
-        """Return the runs of some policies and replications, by their places on the axes."""
-        chosen = list(range(len(self.policies))) if policies is None else list(policies)
-        places = np.arange(self.replications.size) if replications is None else np.asarray(replications)
-        parts: dict[str, Any] = {
-            name: getattr(self, name)[chosen][:, places] for name in ("pulls", "mean", "std", "target")
-        }
+    def select(
+        self, *, policies: Sequence[int | Policy] | None = None, replications: Sequence[int] | None = None
+    ) -> Runs:
+        """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
+        wanted: Sequence[int | Policy] = range(len(self.policies)) if policies is None else policies
+        chosen = [self.index_of(k) if isinstance(k, Policy) else k for k in wanted]
+        if not chosen or not all(-len(self.policies) <= k < len(self.policies) for k in chosen):
+            raise InvalidInput(f"policies must be from 0 to {len(self.policies) - 1}; got {policies!r}")
+        place = {number: k for k, number in enumerate(self.replications.tolist())}
+        numbers = self.replications.tolist() if replications is None else [int(r) for r in replications]
+        if not numbers or not set(numbers) <= set(place):
+            raise InvalidInput(f"replications must be among those simulated; got {replications!r}")
+        places = [place[number] for number in numbers]
+        parts: dict[str, Any] = {name: getattr(self, name)[chosen][:, places] for name in _PER_ARM}
         return dataclasses.replace(
             self,
             policies=tuple(self.policies[k] for k in chosen),
@@ -137,21 +156,35 @@ class Runs:
 
     @staticmethod
     def joined(parts: Sequence[Runs]) -> Runs:
-        """Return the runs of disjoint sets of replications as one, in the order of their numbers."""
+        """Return the runs of disjoint sets of replications as one, in the order of their numbers.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> policy, arms = eq.UCB(), eq.Bernoulli(mean=[0.4, 0.6])
+        >>> parts = [eq.simulate(policy, arms, 50, replications=range(k, k + 5), seed=3) for k in (5, 0)]
+        >>> Runs.joined(parts) == eq.simulate(policy, arms, 50, replications=10, seed=3)
+        True
+        """
+        parts = list(parts)
         if not parts:
             raise InvalidInput("there must be at least one part to join; got none")
         first = parts[0]
+        expected = first.configuration()
         for part in parts[1:]:
-            same = part.configuration() | {"replications": None} == first.configuration() | {"replications": None}
-            if not same:
-                raise InvalidInput("only runs of the same policies, arms, horizon, seed and checkpoints can be joined")
+            given = part.configuration()
+            for name in ("policies", "arms", "horizon", "seed", "checkpoints"):
+                if given[name] != expected[name]:
+                    raise InvalidInput(
+                        f"only runs with the same {name} can be joined; got {expected[name]} and {given[name]}"
+                    )
         numbers = np.concatenate([part.replications for part in parts])
         order = np.argsort(numbers, kind="stable")
         if np.unique(numbers).size != numbers.size:
-            raise InvalidInput("a replication must not be in two of the parts")
+            twice = np.sort(numbers)[1:][np.diff(np.sort(numbers)) == 0]
+            raise InvalidInput(f"a replication must not be in two of the parts; got {twice[0]} more than once")
         arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order]
-            for name in ("pulls", "mean", "std", "target")
+            name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in _PER_ARM
         }
         return dataclasses.replace(first, replications=numbers[order], **arrays)
 
@@ -170,14 +203,24 @@ class Runs:
         if not isinstance(other, Runs):
             return NotImplemented
         return self.configuration() == other.configuration() and all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name != "pulls")
-            for name in ("pulls", "mean", "std", "target")
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name != "pulls") for name in _PER_ARM
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_frame(self) -> Any:
-        """Return a polars frame with one row per policy, replication, checkpoint and arm."""
+        """Return a polars frame with one row per policy, replication, checkpoint and arm.
+
+        What is not there yet (a mean before the first reward, a target of a policy without) is null.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> runs = eq.simulate(eq.Uniform(), eq.Bernoulli(mean=[0.2, 0.5]), horizon=9, checkpoints=[1, 9])
+        >>> runs.to_frame().select("policy", "n", "arm", "pulls", "mean").rows()
+        [('Uniform()', 1, 0, 1, 0.0), ('Uniform()', 1, 1, 0, None),
+         ('Uniform()', 9, 0, 5, 0.4), ('Uniform()', 9, 1, 4, 0.5)]
+        """
         try:
             import polars as pl
         except ImportError as error:
@@ -186,7 +229,7 @@ class Runs:
         policy, replication, checkpoint, arm = (index.ravel() for index in np.indices(shape))
         return pl.DataFrame(
             {
-                "policy": np.array(self.labels, dtype=object)[policy].astype(str),
+                "policy": pl.Series(self.labels, dtype=pl.String).gather(policy),
                 "replication": self.replications[replication],
                 "n": self.checkpoints[checkpoint],
                 "arm": arm,
@@ -195,38 +238,53 @@ class Runs:
                 "std": self.std.ravel(),
                 "target": self.target.ravel(),
             }
-        )
+        ).with_columns(pl.col("mean", "std", "target").fill_nan(None))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the runs and their configuration to one .npz file, in whole or not at all."""
+        """Write the runs and their configuration to one .npz file, in whole or not at all.
+
+        The file is given exactly this name; numpy can read it too.
+        """
         target = Path(path)
         header = json.dumps({"format": FORMAT} | self.configuration())
-        partial = target.with_name(f".{target.name}.partial")
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
         try:
             with partial.open("wb") as file:
-                np.savez_compressed(
-                    file, allow_pickle=False, header=np.array(header), **{name: getattr(self, name) for name in _ARRAYS}
-                )
+                np.savez_compressed(file, header=np.array(header), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Runs:
-        """Return the runs that `save` wrote."""
+        """Return the runs that `save` wrote.
+
+        Policies of your own are found by their class names, so their module must be imported before.
+        """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
-                arrays = {name: file[name] for name in _ARRAYS}
-        except (KeyError, ValueError) as error:
+                found = header.get("format")
+                arrays = {name: file[name] for name in _ARRAYS} if found == FORMAT else {}
+        except (AttributeError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
             raise InvalidInput(f"{path} is not a file of saved runs; {error}") from error
-        if header.get("format") != FORMAT:
-            raise InvalidInput(f"expected runs in the format {FORMAT}; got {header.get('format')!r}")
-        policies = tuple(Policy.from_dict(data) for data in header["policies"])
+        if found != FORMAT:
+            raise InvalidInput(f"{path}: expected runs in the format {FORMAT}; got {found!r}")
+        try:
+            policies = tuple(Policy.from_dict(data) for data in header["policies"])
+        except UnknownName as error:
+            raise UnknownName(f"{path}: {error.message}", hint="import the module that defines it first") from error
         return cls(policies=policies, horizon=header["horizon"], seed=header["seed"], arms=header["arms"], **arrays)
 
     def __repr__(self) -> str:
         return (
-            f"Runs({len(self.policies)} policies, {self.replications.size} replications, "
-            f"{self.true_mean.size} arms, horizon {self.horizon:,}, {self.checkpoints.size} checkpoints)"
+            f"Runs({_count(self.policies, 'policy', 'policies')}, {_count(self.replications, 'replication')}, "
+            f"{_count(self.true_mean, 'arm')}, horizon {self.horizon:,}, {_count(self.checkpoints, 'checkpoint')})"
         )
+
+
+def _count(things: Any, one: str, many: str | None = None) -> str:
+    return f"{len(things):,} {one if len(things) == 1 else many or one + 's'}"

@@ -73,7 +73,7 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
 
 
 @approximate
-def _clear_winner(ratio: bool, t: int, target: FloatArray, count: FloatArray, score: FloatArray) -> int:
+def _clear_winner(ratio: bool, t: int, target: FloatArray, count: FloatArray, score: FloatArray, bits: IntArray) -> int:
     """Return the arm that tracking picks from the kept-up shares, or -1 if the best two are too close to call."""
     n = target.size
     frequency = 1.0 / (t - 1)
@@ -87,11 +87,21 @@ def _clear_winner(ratio: bool, t: int, target: FloatArray, count: FloatArray, sc
             elif value > second:
                 second = value
         return arm if second < best - (_MARGIN * best if ratio else _MARGIN) else -1
-    # The same in two passes without branches, the second of which the compiler does for four arms at a time.
+    # The same in passes over four arms at a time. Compilers find the largest of integers that way, not of floats; the
+    # bits of positive floats have the same order, and 2 makes all differences positive.
+    if ratio:
+        for i in range(n):
+            score[i] = target[i] / count[i]
+    else:
+        for i in range(n):
+            score[i] = 2.0 + (target[i] - count[i] * frequency)
+    largest = bits[0]
     for i in range(n):
-        value = target[i] / count[i] if ratio else target[i] - count[i] * frequency
-        score[i] = value
-        best = value if value > best else best
+        largest = bits[i] if bits[i] > largest else largest
+    first = bits[0]
+    bits[0] = largest
+    best = score[0]
+    bits[0] = first
     bar = best - (_MARGIN * best if ratio else _MARGIN)
     near, arm = 0, 0
     for i in range(n):
@@ -136,7 +146,7 @@ def advance(
     pulls, count, mean, std, sums = arena.pulls, arena.pulls_as_floats, arena.mean, arena.std, arena.sums
     work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
     counters = arena.counters
-    target, probability = state[SHARE], state[SCRATCH]
+    target, probability, bits = state[SHARE], state[SCRATCH], score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
@@ -154,7 +164,7 @@ def advance(
                 if not warm:
                     warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars)
                 if warm:
-                    arm = _clear_winner(rule.tracking == RATIO, t, target, count, score)
+                    arm = _clear_winner(rule.tracking == RATIO, t, target, count, score, bits)
             if arm < 0:
                 arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, work, score, probability)
                 warm = False

@@ -19,6 +19,9 @@ from equipoise.kernels.tracking import draw
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
 
+INVALID = -1
+"""In the place of an arm out of rewards: the function did not fill probabilities."""
+
 
 @numba.njit(nogil=True, error_model="numpy")
 def advance_with(
@@ -34,13 +37,25 @@ def advance_with(
     out_std: FloatArray,
     out_target: FloatArray,
 ) -> bool:
-    """Play up to step `until`; return False if an external arm is out of rewards first."""
+    """Play up to step `until`; return False if an external arm is out of rewards first.
+
+    Also return False, with the counter `EMPTY` below 0, if what the function filled are no probabilities.
+    """
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, mean, std, sums, probability = arena.pulls, arena.mean, arena.std, arena.sums, arena.score
     counters, buffered = arena.counters, arena.buffer.shape[1]
     passed = counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
+        for i in range(pulls.size):
+            probability[i] = 0.0
         filler(parameters, t, pulls, pulls, mean, std, probability)
+        total, smallest = 0.0, 0.0
+        for i in range(pulls.size):
+            total += probability[i]
+            smallest = min(smallest, probability[i])
+        if not (smallest >= 0.0 and abs(total - 1.0) <= 1e-9):
+            counters[STEP], counters[CHECKPOINT], counters[EMPTY] = t - 1, passed, INVALID
+            return False
         arm = draw(probability, decision_uniform(seed, replication, t - 1))
         place = pulls[arm] & (buffered - 1)
         if place == 0 and counters[EMPTY] != arm + 1:
@@ -57,3 +72,8 @@ def advance_with(
             passed += 1
     counters[STEP], counters[CHECKPOINT] = until, passed
     return True
+
+
+def is_compiled(function: Any) -> bool:
+    """Say whether numba compiled a function; with the compiler switched off, any function will do."""
+    return isinstance(function, type(advance_with)) if hasattr(advance_with, "py_func") else callable(function)

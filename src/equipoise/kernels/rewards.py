@@ -28,8 +28,13 @@ PER_BLOCK = 4
 
 
 @compiled
-def _gamma(shape: float, key_0: np.uint64, key_1: np.uint64, index: int, arm: int, first_attempt: int) -> float:
-    """Return a gamma draw by Marsaglia and Tsang (2000); shapes below 1 borrow one and pay it back."""
+def _log_gamma_draw(
+    shape: float, key_0: np.uint64, key_1: np.uint64, index: int, arm: int, first_attempt: int
+) -> float:
+    """Return the logarithm of a gamma draw by Marsaglia and Tsang (2000); shapes below 1 borrow one and pay it back.
+
+    The logarithm, because with a small shape the draw itself is often too small for a double.
+    """
     boosted = shape < 1.0
     d = (shape + 1.0 if boosted else shape) - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -41,7 +46,7 @@ def _gamma(shape: float, key_0: np.uint64, key_1: np.uint64, index: int, arm: in
         cube = (1.0 + c * normal) ** 3
         if cube > 0.0 and math.log(1.0 - unit(words[2])) < 0.5 * normal * normal + d - d * cube + d * math.log(cube):
             break
-    return d * cube * ((1.0 - unit(words[3])) ** (1.0 / shape) if boosted else 1.0)
+    return math.log(d * cube) + (math.log(1.0 - unit(words[3])) / shape if boosted else 0.0)
 
 
 @compiled
@@ -63,9 +68,11 @@ def fill_rewards(
         if kind == BETA:
             for j in range(k, k + PER_BLOCK):
                 # Attempts of the two gammas count up from far-apart numbers, which no run of bad luck connects.
-                x = _gamma(p0, key_0, key_1, first + j, arm, 0)
-                y = _gamma(p1, key_0, key_1, first + j, arm, 1 << 40)
-                out[j] = p2 + (p3 - p2) * (x / (x + y) if x + y > 0.0 else 0.5)
+                log_x = _log_gamma_draw(p0, key_0, key_1, first + j, arm, 0)
+                log_y = _log_gamma_draw(p1, key_0, key_1, first + j, arm, 1 << 40)
+                # x / (x + y), with the exponential of a number that cannot overflow.
+                small = math.exp(-abs(log_x - log_y))
+                out[j] = p2 + (p3 - p2) * ((1.0 if log_x > log_y else small) / (1.0 + small))
             continue
         words = philox(key_0, key_1, np.uint64((first + k) // PER_BLOCK), np.uint64(arm), REWARD, zero)
         out[k], out[k + 1], out[k + 2], out[k + 3] = unit(words[0]), unit(words[1]), unit(words[2]), unit(words[3])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from equipoise.errors import InvalidInput
 from equipoise.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class NumbaPolicy(Policy):
 
     The function fills the probability of each arm to be next. It is called as
     ``fill(parameters, t, assigned, pulls, mean, std, probability)``, where the parameters are the policy's fields in
-    order, as floats.
+    order, as floats, `t` counts steps from 1, and `probability` holds zeros. It must not write to the other arrays;
+    `mean` is NaN before an arm's first reward, `std` before its second.
 
     Examples
     --------
@@ -49,10 +51,19 @@ class NumbaPolicy(Policy):
     def filler(self) -> Callable[..., None]:
         """Return the compiled function that fills the probabilities."""
 
-    def parameters(self) -> tuple[float, ...]:
-        """Return the parameters as the function gets them."""
-        fields = dataclasses.fields(cast("DataclassInstance", self))
-        return tuple(float(cast(Any, getattr(self, field.name))) for field in fields)
+    def parameters(self) -> tuple[Any, ...]:
+        """Return what the function gets as its parameters; a subclass may return other things that numba knows."""
+        values = []
+        for field in dataclasses.fields(cast("DataclassInstance", self)):
+            value = getattr(self, field.name)
+            try:
+                values.append(float(value))
+            except (TypeError, ValueError):
+                raise InvalidInput(
+                    f"{field.name} of {type(self).__name__} must be a number; got {value!r}",
+                    hint="define its method `parameters` to hand other things to the function",
+                ) from None
+        return tuple(values)
 
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""

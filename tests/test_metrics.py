@@ -1,0 +1,181 @@
+"""Metrics against direct formulas, written as loops."""
+
+from __future__ import annotations
+
+import math
+
+import golden
+import mpmath
+import numpy as np
+import pytest
+import reference
+from scipy import stats
+
+import equipoise as eq
+from equipoise import metrics
+
+FIVE = eq.Gaussian(mean=golden.FIVE_MEANS, std=golden.FIVE_STDS)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    policies = [eq.ForcingBalance(reward_weight=0.9), eq.Uniform()]
+    return eq.simulate(policies, FIVE, 800, 6, seed=2, checkpoints=[3, 10, 40, 800])
+
+
+def each(runs):
+    for k in range(len(runs.policies)):
+        for r in range(runs.replications.size):
+            for c, n in enumerate(runs.checkpoints.tolist()):
+                yield (k, r, c), n, runs.pulls[k, r, c].tolist()
+
+
+def test_reward_and_error_are_eq_1_and_2(runs):
+    reward, error = runs.reward(), runs.error()
+    for place, n, pulls in each(runs):
+        share = [mpmath.mpf(count) / n for count in pulls]
+        assert reward[place] == pytest.approx(
+            float(sum(x * mpmath.mpf(m) for x, m in zip(share, FIVE.mean.tolist(), strict=True))), rel=1e-14
+        )
+        if 0 in pulls:
+            assert error[place] == math.inf
+        else:
+            terms = [mpmath.mpf(s) / mpmath.sqrt(x) for x, s in zip(share, FIVE.std.tolist(), strict=True)]
+            assert error[place] == pytest.approx(float(sum(terms) / 5), rel=1e-14)
+    assert np.isinf(error[:, :, 0]).all() and np.isfinite(error[:, :, 1:]).all()
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.4, 0.9, 1.0])
+def test_tradeoff_and_regret_are_eq_3(runs, weight):
+    tradeoff, regret = runs.tradeoff(reward_weight=weight), runs.regret(reward_weight=weight)
+    rescaled = runs.rescaled_regret(reward_weight=weight)
+    best = eq.optimal_allocation(FIVE.mean, FIVE.std, reward_weight=weight)
+    most = reference.tradeoff(best, FIVE.mean, FIVE.std, weight)
+    for place, n, pulls in each(runs):
+        value = reference.tradeoff(np.array(pulls) / n, FIVE.mean, FIVE.std, weight)
+        assert tradeoff[place] == pytest.approx(value, rel=1e-13)
+        assert regret[place] == pytest.approx(most - value, rel=1e-9, abs=1e-13)
+        assert rescaled[place] == pytest.approx(math.sqrt(n) * (most - value), rel=1e-9, abs=1e-12)
+        assert regret[place] >= -1e-13
+
+
+@pytest.mark.parametrize("optimum", golden.OPTIMA)
+def test_the_optimum_has_no_regret_and_the_known_value(optimum):
+    mean, std = np.array(optimum.mean), np.sqrt(optimum.variance)
+    share = eq.optimal_allocation(mean, std, reward_weight=optimum.reward_weight)
+    weight = {"reward_weight": optimum.reward_weight}
+    assert metrics.tradeoff(share, mean, std, **weight) == pytest.approx(optimum.tradeoff, abs=1e-10)
+    assert metrics.regret(share, mean, std, **weight) == 0
+    assert metrics.distance(share, mean, std, **weight) == 0
+
+
+def test_distances_are_sup_norms(runs):
+    best = eq.optimal_allocation(FIVE.mean, FIVE.std, reward_weight=0.9)
+    frequency, target = runs.frequency_distance(reward_weight=0.9), runs.target_distance(reward_weight=0.9)
+    for place, n, pulls in each(runs):
+        assert frequency[place] == pytest.approx(max(abs(pulls[i] / n - best[i]) for i in range(5)), abs=1e-15)
+        if np.isnan(runs.target[place]).any():
+            assert np.isnan(target[place])
+        else:
+            assert target[place] == pytest.approx(
+                max(abs(runs.target[place][i] - best[i]) for i in range(5)), abs=1e-15
+            )
+    # ForcingBalance has a target as soon as every arm has two rewards, Uniform never.
+    assert np.isnan(target[0, :, 0]).all() and np.isfinite(target[0, :, 1:]).all()
+    assert np.isnan(target[1]).all()
+
+
+def dcg(order, gains):
+    return sum(mpmath.mpf(gains[arm]) / mpmath.log(rank + 1) for rank, arm in enumerate(order, start=1))
+
+
+def test_ranking_metrics():
+    rng = np.random.default_rng(3)
+    true = rng.gamma(2.0, size=12)
+    estimate = true + rng.normal(scale=0.8, size=(4, 7, 12))
+    loss, error = metrics.relative_dcg(estimate, true), metrics.rank_error(estimate, true)
+    best = dcg(sorted(range(12), key=lambda i: -true[i]), true)
+    for place in np.ndindex(4, 7):
+        order = sorted(range(12), key=lambda i: -estimate[place][i])
+        assert loss[place] == pytest.approx(float(100 * (best - dcg(order, true)) / best), rel=1e-9, abs=1e-12)
+        ranks = stats.rankdata(-estimate[place]) - stats.rankdata(-true)
+        assert error[place] == pytest.approx(np.abs(ranks).mean(), rel=1e-14)
+    assert loss.min() >= 0 and loss.max() > 1
+    assert metrics.relative_dcg(true, true) == pytest.approx(0, abs=1e-13)
+    assert metrics.rank_error(true, true) == 0
+    assert metrics.rank_error(-true, true) == pytest.approx(6)  # the order reversed: 11, 9, ..., 9, 11 on average
+
+
+def test_arms_without_an_estimate_are_ranked_last():
+    true = np.array([3.0, 2.0, 1.0])
+    assert metrics.rank_error(np.array([np.nan, 2.0, 1.0]), true) == pytest.approx(4 / 3)
+    assert metrics.relative_dcg(np.array([3.0, np.nan, np.nan]), true) == pytest.approx(0, abs=1e-13)
+
+
+def test_a_worse_ranking_is_a_loss_whatever_the_sign_of_the_means():
+    for true in ([1.0, 2.0], [-2.0, -1.0]):
+        assert metrics.relative_dcg(np.array([2.0, 1.0]), np.array(true)) > 1
+    assert np.isnan(metrics.relative_dcg(np.array([2.0, 1.0]), np.zeros(2)))
+
+
+def test_realised_error_is_the_root_mean_square_over_replications(runs):
+    realised = runs.realised_error()
+    for k, (c, n) in ((k, cn) for k in range(2) for cn in enumerate(runs.checkpoints.tolist())):
+        per_arm = []
+        for i in range(5):
+            misses = [(runs.mean[k, r, c, i] - FIVE.mean[i]) ** 2 for r in range(6)]
+            per_arm.append(math.inf if any(map(math.isnan, misses)) else math.sqrt(sum(misses) / 6))
+        assert realised[k, c] == pytest.approx(math.sqrt(n) * sum(per_arm) / 5, rel=1e-12)
+    assert np.isinf(realised[:, 0]).all() and np.isfinite(realised[:, 1:]).all()
+
+
+def test_for_a_fixed_allocation_the_realised_error_is_that_of_the_formula():
+    n_replications, shares = 2000, [0.1, 0.1, 0.2, 0.4, 0.2]
+    fixed = eq.simulate(eq.Fixed(allocation=shares), FIVE, 200, n_replications, seed=4, checkpoints=[50, 200])
+    assert np.ptp(fixed.error(), axis=1).max() == 0
+    formula = fixed.error()[0, 0]
+    # The root mean square of m Gaussian errors has the relative standard error 1 / sqrt(2 m); arms are independent.
+    spread = [
+        math.sqrt(sum((s**2 / x) for s, x in zip(FIVE.std, fixed.frequency[0, 0, c], strict=True))) / 5 for c in (0, 1)
+    ]
+    difference = fixed.realised_error()[0] - formula
+    assert (np.abs(difference) < 4 * np.array(spread) / math.sqrt(2 * n_replications)).all()
+
+
+def test_means_standard_errors_and_quantiles_over_replications(runs):
+    values = runs.rescaled_regret(reward_weight=0.9)[:, :, 1:]
+    summary = metrics.summarise(values, quantiles=[0.05, 0.5, 0.95])
+    assert summary.mean.shape == summary.standard_error.shape == (2, 3)
+    assert summary.quantiles.shape == (3, 2, 3)
+    for k, c in np.ndindex(2, 3):
+        sample = sorted(values[k, :, c].tolist())
+        mean = sum(sample) / 6
+        assert summary.mean[k, c] == pytest.approx(mean)
+        deviations = sum((x - mean) ** 2 for x in sample)
+        assert summary.standard_error[k, c] == pytest.approx(math.sqrt(deviations / 5 / 6))
+        assert summary.quantiles[1, k, c] == pytest.approx((sample[2] + sample[3]) / 2)
+        assert summary.quantiles[0, k, c] == pytest.approx(sample[0] + 0.25 * (sample[1] - sample[0]))
+
+
+def test_infinite_values_are_summarised_without_a_warning():
+    values = np.array([[[np.inf, 1.0, 1.0]], [[np.inf, 2.0, 2.0]], [[np.inf, 3.0, np.inf]]])
+    summary = metrics.summarise(values, quantiles=[0.0, 0.5, 0.9], axis=0)
+    assert summary.mean.tolist() == [[np.inf, 2.0, np.inf]]
+    assert np.isnan(summary.standard_error[0, [0, 2]]).all()
+    assert summary.standard_error[0, 1] == pytest.approx(1 / math.sqrt(3))
+    assert summary.quantiles[:, 0].tolist() == [[np.inf, 1.0, 1.0], [np.inf, 2.0, 2.0], [np.inf, 2.8, np.inf]]
+
+
+def test_one_replication_has_no_standard_error():
+    summary = metrics.summarise(np.array([[2.0]]))
+    assert summary.mean.tolist() == [2.0]
+    assert np.isnan(summary.standard_error).all()
+    assert summary.quantiles.tolist() == [[2.0]] * 3
+
+
+def test_bad_levels_and_weights_are_refused(runs):
+    with pytest.raises(eq.InvalidInput, match=r"quantiles must be in \[0, 1\]; got 5"):
+        metrics.summarise(np.ones((1, 2)), quantiles=[5])
+    for method in (runs.tradeoff, runs.regret, runs.rescaled_regret, runs.frequency_distance, runs.target_distance):
+        with pytest.raises(eq.InvalidInput, match=r"reward_weight must be in \[0, 1\]; got 1.3"):
+            method(reward_weight=1.3)
