@@ -1,4 +1,4 @@
-"""Charts of allocations, frontiers and runs: compute a small record, then draw it with Altair.
+"""Charts of allocations, frontiers, runs and simulations: compute a small record, then draw it with Altair.
 
 Records need nothing but numpy; drawing needs the extra ``charts``. Every chart can be read without colour.
 
@@ -10,7 +10,10 @@ Examples
 """
 
 from equipoise.charts.allocation import AllocationRecord, allocation_chart, allocation_record
+from equipoise.charts.arm_share import ArmShareRecord, arm_share_chart, arm_share_record
+from equipoise.charts.curves import METRICS, CurvesRecord, curves_chart, curves_record
 from equipoise.charts.files import ENDINGS, checked_chart_path, save_chart
+from equipoise.charts.final_shares import FinalSharesRecord, final_shares_chart, final_shares_record
 from equipoise.charts.frontier import (
     FrontierRecord,
     frontier_and_shares_chart,
@@ -18,19 +21,35 @@ from equipoise.charts.frontier import (
     frontier_record,
     shares_chart,
 )
+from equipoise.charts.policy_frontier import PolicyFrontierRecord, policy_frontier_chart, policy_frontier_record
+from equipoise.charts.replications import Band
 from equipoise.charts.tracking import TrackingRecord, tracking_chart
 
 __all__ = [
     "ENDINGS",
+    "METRICS",
     "AllocationRecord",
+    "ArmShareRecord",
+    "Band",
+    "CurvesRecord",
+    "FinalSharesRecord",
     "FrontierRecord",
+    "PolicyFrontierRecord",
     "TrackingRecord",
     "allocation_chart",
     "allocation_record",
+    "arm_share_chart",
+    "arm_share_record",
     "checked_chart_path",
+    "curves_chart",
+    "curves_record",
+    "final_shares_chart",
+    "final_shares_record",
     "frontier_and_shares_chart",
     "frontier_chart",
     "frontier_record",
+    "policy_frontier_chart",
+    "policy_frontier_record",
     "save_chart",
     "shares_chart",
     "tracking_chart",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import checks
-from equipoise.charts.drawing import BANDS, BLUE, VERMILION, altair, arm_names, labels, styled, titled
+from equipoise.charts.drawing import BANDS, BLUE, VERMILION, altair, arm_names, labels, log_ticks, styled, titled
 from equipoise.errors import InvalidInput
 from equipoise.goals import Frontier, frontier
 from equipoise.objective import error, reward
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from equipoise.arrays import FloatArray
     from equipoise.charts.drawing import AnyChart
+
+ERROR_TITLE = "error (average error of the means, times the square root of pulls)"
+REWARD_TITLE = "average reward per pull"
 
 MOST_BANDS = 12
 """Arms up to which the bands of `shares_chart` can be told apart."""
@@ -46,8 +49,11 @@ def frontier_record(
     reward_weights: ArrayLike | None = None,
     floor: ArrayLike = 0.0,
     arms: Sequence[str] | None = None,
+    up_to_weight: float = 0.99,
 ) -> FrontierRecord:
     """Return the frontier at the given weights (0, 0.1, ..., 1 by default), its curve, and what equal shares give.
+
+    The curve goes at least to `up_to_weight` and to the largest given weight below 1.
 
     Examples
     --------
@@ -59,7 +65,7 @@ def frontier_record(
     weights = np.linspace(0, 1, 11) if reward_weights is None else reward_weights
     marked = frontier(means, stds, reward_weights=weights, floor=floor)
     # The error grows without end as the weight goes to 1, so the grid is even in log(1 - weight) and stops before.
-    last = max(0.99, marked.reward_weight[marked.reward_weight < 1].max(initial=0))
+    last = max(up_to_weight, marked.reward_weight[marked.reward_weight < 1].max(initial=0))
     grid = np.append(1 - np.geomspace(1, 1 - last, 200), 1.0)
     equal = np.full(means.size, 1 / means.size)
     return FrontierRecord(
@@ -93,27 +99,7 @@ def frontier_and_shares_chart(record: FrontierRecord) -> AnyChart:
 
 def _frontier(record: FrontierRecord) -> AnyChart:
     alt = altair()
-    line = _finite_rows(record.curve)
-    errors = [row["error"] for row in line]
-    if not errors:
-        raise InvalidInput("there is no frontier to draw: the floors leave an arm with spread no share at any weight")
-    kind = "log" if max(errors) > 10 * min(errors) > 0 else "linear"
-    x = alt.X(
-        "error:Q",
-        title="error (average error of the means, times the square root of pulls)",
-        scale=alt.Scale(type=kind, zero=False, padding=40),
-        axis=alt.Axis(tickCount=6),
-    )
-    y = alt.Y("reward:Q", title="average reward per pull", scale=alt.Scale(zero=False, padding=20))
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("reward_weight", "reward", "error")]
-
-    curve = alt.Chart(alt.Data(values=line)).mark_line(color=BLUE).encode(x=x, y=y, order="reward_weight:Q")
-    marked = _spread_out(_finite_rows(record.marked), kind)
-    marks = alt.Chart(alt.Data(values=marked)).encode(x=x, y=y, tooltip=tooltip)
-    points = marks.mark_point(color=BLUE, filled=True, opacity=1, size=60)
-    # Nothing lies above a frontier, so that is where its labels go.
-    weights = marks.mark_text(align="right", dx=-6, dy=-6, color="black").encode(text=alt.Text("reward_weight:Q"))
-    layers = [curve, points, weights]
+    x, y, layers = curve_layers(record)
     if math.isfinite(record.equal_error):
         equal = {"reward": record.equal_reward, "error": record.equal_error, "label": "equal shares"}
         place = alt.Chart(alt.Data(values=[equal])).encode(x=x, y=y)
@@ -124,6 +110,34 @@ def _frontier(record: FrontierRecord) -> AnyChart:
         "The most reward at each error",
         "Numbers on the curve are reward weights",
     )
+
+
+def curve_layers(
+    record: FrontierRecord, other_errors: Sequence[float] = (), *, colour: str = BLUE, size: float = 60, gap: float = 6
+) -> tuple[Any, ...]:
+    """Return axes of error and reward that also hold other errors, and the layers of the curve with its weights."""
+    alt = altair()
+    line = _finite_rows(record.curve)
+    if not line:
+        raise InvalidInput("there is no frontier to draw: the floors leave an arm with spread no share at any weight")
+    errors = [*(row["error"] for row in line), *other_errors]
+    kind = "log" if max(errors) > 10 * min(errors) > 0 else "linear"
+    x = alt.X(
+        "error:Q",
+        title=ERROR_TITLE,
+        scale=alt.Scale(type=kind, zero=False, padding=40, nice=kind == "linear"),
+        axis=alt.Axis(values=log_ticks(min(errors), max(errors))) if kind == "log" else alt.Axis(tickCount=6),
+    )
+    y = alt.Y("reward:Q", title=REWARD_TITLE, scale=alt.Scale(zero=False, padding=20))
+    tooltip = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("reward_weight", "reward", "error")]
+
+    curve = alt.Chart(alt.Data(values=line)).mark_line(color=colour).encode(x=x, y=y, order="reward_weight:Q")
+    marked = _spread_out(_finite_rows(record.marked), kind)
+    marks = alt.Chart(alt.Data(values=marked)).encode(x=x, y=y, tooltip=tooltip)
+    points = marks.mark_point(color=colour, filled=True, opacity=1, size=size)
+    # Nothing lies above a frontier, so that is where its labels go.
+    weights = marks.mark_text(align="right", dx=-gap, dy=-gap, color="black").encode(text=alt.Text("reward_weight:Q"))
+    return x, y, [curve, points, weights]
 
 
 def _shares(record: FrontierRecord) -> AnyChart:
