@@ -39,7 +39,7 @@ def main() -> None:
             import ray
 
             cluster = distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+                n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
             )
             addresses["dask"] = stack.enter_context(cluster).scheduler_address
             ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

@@ -53,9 +53,9 @@ def resolve_many(
     for k in range(changes.size):
         arm = k % mean.size
         mean[arm] += changes[k]
-        if warm and change(arm, std[arm], mean, state, scalars):
+        if warm and change(arm, std[arm], mean, state, scalars, 1e-3):
             continue
-        warm = start(mean, std, REWARD_WEIGHT, importance, floor, work, state, scalars)
+        warm = start(mean, std, REWARD_WEIGHT, importance, floor, work, state, scalars, 1e-3)
         cold_starts += 1
     return cold_starts
 
@@ -63,7 +63,7 @@ def resolve_many(
 def time_warm_kernel(n_arms: int, budget: float) -> float:
     mean, std = arms(n_arms)
     importance = np.full(n_arms, 1 / n_arms)
-    work, state = np.empty((WORK_ROWS, n_arms)), np.empty((incremental.ROWS, n_arms))
+    work, state = np.empty((WORK_ROWS, n_arms)), np.zeros((incremental.ROWS, n_arms))
     count = max(10, min(20_000, 2_000_000 // n_arms))
     changes = np.random.default_rng(0).normal(scale=0.01, size=count)
 

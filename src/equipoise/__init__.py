@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from equipoise.simulation import SimulationInterrupted as SimulationInterrupted
     from equipoise.simulation import simulate as simulate
     from equipoise.stats import ArmStats as ArmStats
+    from equipoise.sweeps import Study as Study
+    from equipoise.sweeps import SweepInterrupted as SweepInterrupted
+    from equipoise.sweeps import read_study as read_study
+    from equipoise.sweeps import sweep as sweep
 
 _HOME = {
     "arms": ("Arms", "Bernoulli", "Beta", "Distributions", "Empirical", "Gaussian", "Mixed", "UniformBetween"),
@@ -108,6 +112,7 @@ _HOME = {
     "separable": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
     "simulation": ("SimulationInterrupted", "simulate"),
     "stats": ("ArmStats",),
+    "sweeps": ("Study", "SweepInterrupted", "read_study", "sweep"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -49,6 +49,51 @@ Points = Annotated[int | None, _option("--points", "Goal", "N", "That many weigh
 AsJson = Annotated[bool, _option("--json", "Output", None, "Print one JSON object, at full precision.")]
 AsCsv = Annotated[bool, _option("--csv", "Output", None, "Print CSV, at full precision.")]
 ChartFile = Annotated[Path | None, _option("--chart", "Output", "FILE", "Draw it: .html, .png, .svg or .pdf.")]
+StudyFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="STUDY.toml", help="What to play, instead of --policy, --horizon and arms.", show_default=False
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    _option("--policy", "Study", "NAME:x=1,y=[2,3]", "A policy and its parameters; lists are swept. Repeatable."),
+]
+SharedWeight = Annotated[
+    str | None,
+    _option("--reward-weight", "Study", "W,W", "Weights for policies that take one and have none of their own."),
+]
+SharedForcing = Annotated[
+    str | None, _option("--forcing", "Study", "X,X", "Forcing for policies that take it and have none of their own.")
+]
+Horizons = Annotated[str | None, _option("--horizon", "Study", "N,N", "Pulls per replication; several are swept.")]
+Replications = Annotated[
+    int | None, _option("--replications", "Study", "N", "How often each policy plays; 100 by default.")
+]
+Seed = Annotated[int | None, _option("--seed", "Study", "N", "The same seed gives the same rewards; 0 by default.")]
+ReportWeight = Annotated[
+    float | None,
+    _option("--report-weight", "Study", "W", "Weight of the regret in the table; each policy's own by default."),
+]
+ResultFile = Annotated[
+    Path | None,
+    _option(
+        "--out", "Output", "FILE.npz", "Results; STUDY.npz or simulation.npz by default. The same command resumes."
+    ),
+]
+FrameFile = Annotated[
+    Path | None, _option("--frame", "Output", "FILE", "Also write one row per record: .csv or .parquet.")
+]
+Again = Annotated[bool, _option("--again", "Output", None, "Compute anew, and replace what the file holds.")]
+Quiet = Annotated[bool, _option("--quiet", "Output", None, "No progress and no notes.")]
+Backend = Annotated[str | None, _option("--backend", "Workers", "NAME", "threads (default), processes, ray or dask.")]
+Workers = Annotated[
+    int | None, _option("--workers", "Workers", "N", "Threads or processes; one per processor by default.")
+]
+Scheduler = Annotated[str | None, _option("--scheduler", "Workers", "ADDRESS", "Address of the ray or dask cluster.")]
+Chunk = Annotated[
+    int | None, _option("--chunk", "Workers", "N", "Replications per task; about a second's worth by default.")
+]
 DemoChart = Annotated[Path | None, _option("--out", "Output", "FILE", "Chart file; demo-output/demo.html by default.")]
 
 
@@ -121,6 +166,60 @@ def frontier(
         record = charts.frontier_record(known.mean, known.std, reward_weights=grid, floor=lowest, arms=known.arms)
         _save(charts.frontier_and_shares_chart(record), chart)
     printing.print_frontier(known, curve, output)
+
+
+@app.command()
+def simulate(
+    study: StudyFile = None,
+    policy: Policies = None,
+    arms: ArmsFile = None,
+    mean: Mean = None,
+    std: Std = None,
+    reward_weight: SharedWeight = None,
+    forcing: SharedForcing = None,
+    horizon: Horizons = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    report_weight: ReportWeight = None,
+    out: ResultFile = None,
+    frame: FrameFile = None,
+    again: Again = False,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    quiet: Quiet = False,
+    backend: Backend = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    chunk: Chunk = None,
+) -> None:
+    """Play policies many times, here or on a cluster, and print how well they did."""
+    from equipoise import printing, sweeps
+
+    output = _output(as_json, as_csv, None)
+    options = _study_options(
+        policy, arms, mean, std, reward_weight, forcing, horizon, replications, seed, report_weight
+    )
+    known = sweeps.study_from_dict(options) if study is None else sweeps.read_study(study, **options)
+    file = out or Path("simulation.npz" if study is None else f"{study.stem}.npz")
+    if frame is not None:
+        sweeps.checked_frame_path(frame)
+    try:
+        with printing.sweep_notes(known, file, quiet=quiet):
+            results = sweeps.sweep(
+                known,
+                file,
+                backend=backend,
+                workers=workers,
+                scheduler=scheduler,
+                chunk=chunk,
+                progress=not quiet,
+                again=again,
+            )
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    if frame is not None:
+        sweeps.write_frame(results, frame)
+    printing.print_sweep(sweeps.summary(results, report_weight=known.report_weight), output)
 
 
 @app.command()
@@ -200,6 +299,37 @@ def _weights(weights: str | None, points: int | None) -> tuple[float, ...]:
     if n_points < 2:
         raise InvalidInput(f"--points must be at least 2; got {n_points}")
     return tuple(i / (n_points - 1) for i in range(n_points))
+
+
+def _study_options(
+    policies: list[str] | None,
+    arms: str | None,
+    mean: str | None,
+    std: str | None,
+    reward_weight: str | None,
+    forcing: str | None,
+    horizon: str | None,
+    replications: int | None,
+    seed: int | None,
+    report_weight: float | None,
+) -> dict[str, Any]:
+    """Return what was given as options, in the words of a study file."""
+    from equipoise import sweeps, tables
+
+    options: dict[str, Any] = {"replications": replications, "seed": seed}
+    for key, text in (("reward_weight", reward_weight), ("forcing", forcing)):
+        if text is not None:
+            options[key] = list(tables.numbers(f"--{key.replace('_', '-')}", text))
+    if horizon is not None:
+        options["horizon"] = [int(n) if n.is_integer() else n for n in tables.numbers("--horizon", horizon)]
+    if policies:
+        options["policies"] = [sweeps.policy_from_text(text) for text in policies]
+    if (arms, mean, std) != (None, None, None):
+        known = tables.chosen_arms(arms, mean, std, None)
+        options["arms"] = {"mean": list(known.mean), "std": list(known.std)}
+    if report_weight is not None:
+        options["report"] = {"reward_weight": report_weight}
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _compile() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import math
 import shutil
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,10 +18,12 @@ from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from equipoise.arrays import FloatArray
     from equipoise.charts import AllocationRecord
     from equipoise.goals import Frontier
+    from equipoise.sweeps import Study, SummaryRow
     from equipoise.tables import Arms
 
 Format: TypeAlias = Literal["table", "json", "csv"]
@@ -85,6 +89,102 @@ def print_frontier(arms: Arms, curve: Frontier, format: Format) -> None:  # noqa
         missing = len(shown) - print_table(shown, always=len(heads))
         if missing:
             _write(f"\n{missing} of {len(arms.arms)} arms do not fit the width; --json and --csv have them all\n")
+
+
+def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A002
+    """Print how each policy did at each horizon."""
+    measures = tuple(name for name in rows[0]._fields if name != "policy")
+    if format == "json":
+        print_json(
+            {"rows": [{"policy": row.policy.to_dict()} | dict(zip(measures, row[1:], strict=True)) for row in rows]}
+        )
+    elif format == "csv":
+        print_csv(["policy", *measures], [[repr(row.policy), *row[1:]] for row in rows])
+    else:
+        shown: list[tuple[str, Sequence[str]]] = [("policy", [type(row.policy).__name__ for row in rows])]
+        shown += _parameter_columns(rows)
+        shown.append(("horizon", [str(row.horizon) for row in rows]))
+        shown += [("reward", aligned(row.reward for row in rows)), ("error", aligned(row.error for row in rows))]
+        if any(row.reward_weight is not None for row in rows):
+            shown.append(("weight", ["" if row.reward_weight is None else f"{row.reward_weight:g}" for row in rows]))
+            regret, spread = _regrets(rows)
+            shown += [("regret", regret), ("+/-", spread)]
+        print_table(shown)
+        count = rows[0].replications
+        _write(f"\nmeans over {count:,} replication{'s' * (count != 1)}")
+        if shown[-1][0] == "+/-":
+            _write("; regret times sqrt(horizon), +/- its standard error")
+        _write("\n")
+
+
+def _parameter_columns(rows: Sequence[SummaryRow]) -> list[tuple[str, Sequence[str]]]:
+    """Return a column for each parameter that is not its default; not the weight if regret is measured at it."""
+    policies: list[Any] = [row.policy for row in rows]
+    fields = {field.name: field.default for policy in policies for field in dataclasses.fields(policy)}
+    columns = {name: [getattr(policy, name, None) for policy in policies] for name in fields}
+    weights = columns.get("reward_weight", [])
+    if all(own in (None, row.reward_weight) for own, row in zip(weights, rows, strict=bool(weights))):
+        columns.pop("reward_weight", None)
+    return [
+        (name, ["" if value is None else _short(value) for value in values])
+        for name, values in columns.items()
+        if any(value not in (None, fields[name]) for value in values)
+    ]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f"{part:.4g}" for part in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _regrets(rows: Sequence[SummaryRow]) -> tuple[list[str], list[str]]:
+    """Return regrets and their standard errors with equally many decimals: two digits of the smallest error."""
+    pairs = [(row.rescaled_regret, row.standard_error) for row in rows]
+    # An error of some rounding only says that all replications were alike.
+    errors = [
+        spread for regret, spread in pairs if spread and math.isfinite(spread) and spread > 1e-9 * abs(regret or 0)
+    ]
+    decimals = min(4, max(1, 1 - math.floor(math.log10(min(errors))))) if errors else 4
+    return tuple(
+        ["" if value is None else f"{value:.{decimals}f}" for value in column] for column in zip(*pairs, strict=True)
+    )  # type: ignore[return-value]
+
+
+@contextmanager
+def sweep_notes(study: Study, out: Path, *, quiet: bool) -> Iterator[None]:
+    """Say on stderr what a sweep plays, how long it took and where its results are, or how to go on with it."""
+    from equipoise.simulation import simulate
+    from equipoise.sweeps import SweepInterrupted, result_paths
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    counts = (
+        (len(study.policies), "policy", "policies"),
+        (len(study.horizons), "horizon", "horizons"),
+        (study.replications, "replication", "replications"),
+    )
+    sizes = " x ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
+    say(f"{sizes} on {study.arms.n_arms:,} arms: {study.n_steps:,} steps")
+    started = time.perf_counter()
+    try:
+        with slow_start_note():
+            simulate(study.policies, study.arms, horizon=1)
+        yield
+    except SweepInterrupted as interrupted:
+        if interrupted.n_finished:
+            finished = f"{interrupted.n_finished:,} of {interrupted.n_replications:,} replications are finished"
+            say(f"interrupted; {finished} and kept in {interrupted.kept}\nthe same command plays the rest")
+        else:
+            say("interrupted before the first replication was finished")
+        raise
+    except KeyboardInterrupt:
+        say("interrupted before the first step")
+        raise
+    written = ", ".join(map(str, result_paths(study, out)))
+    say(f"results in {written} ({time.perf_counter() - started:.1f} s)")
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -297,7 +297,7 @@ def _mover(
     outputs: Outputs,
 ) -> Mover:
     """Return the function that plays one replication up to a step; it returns False if it needs something first."""
-    if _is_compiled(policy):
+    if is_compiled(policy):
         from equipoise.kernels.play import advance
 
         rule, per_arm = policy.rule(), policy.per_arm(arms.n_arms)  # type: ignore[attr-defined]
@@ -311,7 +311,7 @@ def _mover(
     return _python_mover(policy, arms, seed, replication, checkpoints, arena, outputs)
 
 
-def _is_compiled(policy: Policy) -> bool:
+def is_compiled(policy: Policy) -> bool:
     """Say whether the compiled loop knows the policy's rule; not so for an objective or a method written in Python."""
     if isinstance(policy, ForcingBalance) and not isinstance(policy.objective, PowerObjective):
         return False

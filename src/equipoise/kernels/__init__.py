@@ -23,7 +23,8 @@ def compiled(function: Function) -> Function:
 
     In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
     """
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    # Said explicitly: left out, numba passes the flags of an `approximate` caller on to what it calls and caches that.
+    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)(function))
 
 
 def approximate(function: Function) -> Function:

@@ -16,11 +16,12 @@ from equipoise.kernels.shares import COLD, allocate, inverse_cube_roots, sum_of
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
 
-GAP, FACTOR, ROOT, COST_ROOT, SHARE, SCRATCH = 0, 1, 2, 3, 4, 5
-ROWS = 6
+GAP, FACTOR, ROOT, COST_ROOT, SHARE, COUNT, SCORE, SCRATCH = 0, 1, 2, 3, 4, 5, 6, 7
+ROWS = 8
 """Rows of an incremental state: share = factor * root^2 with root = (level + gap)^(-1/3), factor = cost^(2/3).
 
-One array for all of them: every array that a function takes costs time, which counts with few arms.
+The caller keeps the pulls in `COUNT`; `SCORE` is what tracking compares. One array for all of them: every array that a
+function takes costs time, which counts with few arms.
 """
 
 LEVEL, INVERSE_SLOPE, REFERENCE, COEFFICIENT, WEIGHT, BEST = 0, 1, 2, 3, 4, 5
@@ -46,8 +47,12 @@ def start(
     work: FloatArray,
     state: FloatArray,
     scalars: FloatArray,
+    per_step: float,
 ) -> bool:
-    """Solve from scratch and write the state; return False if later changes must be solved from scratch too."""
+    """Solve from scratch and write the state; return False if later changes must be solved from scratch too.
+
+    `per_step` is that of `change`.
+    """
     n_arms = mean.size
     share = state[SHARE]
     allocate(mean, std, importance, floor, reward_weight, 0.5, COLD, work, share)
@@ -76,6 +81,7 @@ def start(
     _fill_roots(level, state)
     _, steepness, _, _ = _sweep(level, state)
     scalars[INVERSE_SLOPE] = 1.0 / steepness
+    _settle(0.0, per_step, state)
     return True
 
 
@@ -104,7 +110,7 @@ def _fill_roots(level: float, state: FloatArray) -> None:
 
 @approximate
 def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float]:
-    """Refine every root for a level close to the last and write the shares.
+    """Refine every root for a level close to the last.
 
     Return the sums of shares, of share / (level + gap), of share / (level + gap)^2, and of squared misses.
     """
@@ -117,12 +123,29 @@ def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float]
         cube = square * y
         share = state[FACTOR, i] * square
         state[ROOT, i] = y
-        state[SHARE, i] = share
         total += share
         steepness += share * cube
         bend += share * cube * cube
         missed += h * h
     return total, steepness, bend, missed
+
+
+@approximate
+def _settle(step: float, per_step: float, state: FloatArray) -> None:
+    """Write the shares after a last small step of the level, by their series, and the scores.
+
+    Scores are positive, so that their bits have the same order: 2 + share - frequency, or share / pulls.
+    """
+    for i in range(state.shape[1]):
+        y = state[ROOT, i]
+        relative = step * (y * y * y)
+        share = state[FACTOR, i] * (y * y)
+        share -= share * (2 / 3 * relative) * (1.0 - 5 / 6 * relative)
+        state[SHARE, i] = share
+        state[SCORE, i] = 2.0 + (share - state[COUNT, i] * per_step)
+    if per_step == 0.0:
+        for i in range(state.shape[1]):
+            state[SCORE, i] = state[SHARE, i] / state[COUNT, i]
 
 
 @approximate
@@ -140,8 +163,11 @@ def _root_near(x: float, guess: float) -> float:
 
 
 @approximate
-def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: FloatArray) -> bool:
-    """Bring the shares up to date after one arm's mean and std have changed; return False if that was too much."""
+def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: FloatArray, per_step: float) -> bool:
+    """Bring shares and scores up to date after one arm's mean and std have changed; False if that was too much.
+
+    `per_step` is 1 / (number of pulls so far) for difference tracking, 0 for ratio tracking.
+    """
     if std == 0.0:
         return False
     # Gaps are measured from one mean for as long as that costs no digits: while the smallest is close to 0.
@@ -175,11 +201,7 @@ def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: F
         first = 1.5 * (total - 1.0) * inverse
         step = first * (1.0 + (5 / 6) * first * bend * inverse)
         if abs(step) <= _SMALL_STEP * level:
-            for i in range(state.shape[1]):
-                y = state[ROOT, i]
-                relative = step * (y * y * y)
-                state[SHARE, i] -= state[SHARE, i] * (2 / 3 * relative) * (1.0 - 5 / 6 * relative)
-                state[ROOT, i] = y - y * (1 / 3 * relative)
+            _settle(step, per_step, state)
             scalars[LEVEL] = level + step
             scalars[INVERSE_SLOPE] = inverse
             return True

@@ -9,8 +9,8 @@ import numpy as np
 
 from equipoise.kernels import approximate, compiled
 from equipoise.kernels.choice import decide
+from equipoise.kernels.incremental import COUNT, SCALARS, SCORE, SCRATCH, change, start
 from equipoise.kernels.incremental import ROWS as INCREMENTAL_ROWS
-from equipoise.kernels.incremental import SCALARS, SCRATCH, SHARE, change, start
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
@@ -40,7 +40,6 @@ class Arena(NamedTuple):
     pool: FloatArray
     buffer: FloatArray
     pulls: IntArray
-    pulls_as_floats: FloatArray
     mean: FloatArray
     std: FloatArray
     sums: FloatArray
@@ -60,12 +59,11 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
         pool=pool,
         buffer=np.empty((n, buffered)),
         pulls=np.zeros(n, dtype=np.int64),
-        pulls_as_floats=np.zeros(n),
         mean=np.full(n, np.nan),
         std=np.full(n, np.nan),
         sums=np.zeros((SUM_ROWS, n)),
         work=np.empty((WORK_ROWS, n)),
-        state=np.empty((INCREMENTAL_ROWS, n)),
+        state=np.zeros((INCREMENTAL_ROWS, n)),
         scalars=np.empty(SCALARS),
         score=np.empty(n),
         counters=np.zeros(COUNTERS, dtype=np.int64),
@@ -73,36 +71,25 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
 
 
 @approximate
-def _clear_winner(ratio: bool, t: int, target: FloatArray, count: FloatArray, score: FloatArray, bits: IntArray) -> int:
-    """Return the arm that tracking picks from the kept-up shares, or -1 if the best two are too close to call."""
-    n = target.size
-    frequency = 1.0 / (t - 1)
-    best = -1e300
+def _clear_winner(score: FloatArray, bits: IntArray) -> int:
+    """Return the arm with the largest score, which are all positive, or -1 if the best two are too close to call."""
+    n = score.size
     if n <= _FEW:
-        arm, second = 0, -1e300
+        arm, best, second = 0, 0.0, 0.0
         for i in range(n):
-            value = target[i] / count[i] if ratio else target[i] - count[i] * frequency
-            if value > best:
-                arm, best, second = i, value, best
-            elif value > second:
-                second = value
-        return arm if second < best - (_MARGIN * best if ratio else _MARGIN) else -1
-    # The same in passes over four arms at a time. Compilers find the largest of integers that way, not of floats; the
-    # bits of positive floats have the same order, and 2 makes all differences positive.
-    if ratio:
-        for i in range(n):
-            score[i] = target[i] / count[i]
-    else:
-        for i in range(n):
-            score[i] = 2.0 + (target[i] - count[i] * frequency)
+            if score[i] > best:
+                arm, best, second = i, score[i], best
+            elif score[i] > second:
+                second = score[i]
+        return arm if second < best - _MARGIN * best else -1
+    # Compilers find the largest of integers four at a time, not of floats; bits of positive floats have the same order.
     largest = bits[0]
     for i in range(n):
         largest = bits[i] if bits[i] > largest else largest
     first = bits[0]
     bits[0] = largest
-    best = score[0]
+    bar = score[0] * (1.0 - _MARGIN)
     bits[0] = first
-    bar = best - (_MARGIN * best if ratio else _MARGIN)
     near, arm = 0, 0
     for i in range(n):
         is_near = score[i] >= bar
@@ -143,10 +130,11 @@ def advance(
     """Play up to step `until`; return False if an external arm is out of rewards first."""
     # Arrays are taken out of the record once: passing it on would count references to all of them at every step.
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
-    pulls, count, mean, std, sums = arena.pulls, arena.pulls_as_floats, arena.mean, arena.std, arena.sums
+    pulls, mean, std, sums = arena.pulls, arena.mean, arena.std, arena.sums
     work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
     counters = arena.counters
-    target, probability, bits = state[SHARE], state[SCRATCH], score.view(np.int64)
+    probability, kept_score = state[SCRATCH], state[SCORE]
+    bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
@@ -162,9 +150,10 @@ def advance(
             arm = -1
             if kept_up:
                 if not warm:
-                    warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars)
+                    per_step = 0.0 if rule.tracking == RATIO else 1.0 / (t - 1)
+                    warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
                 if warm:
-                    arm = _clear_winner(rule.tracking == RATIO, t, target, count, score, bits)
+                    arm = _clear_winner(kept_score, bits)
             if arm < 0:
                 arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, work, score, probability)
                 warm = False
@@ -180,10 +169,11 @@ def advance(
             fill_rewards(kind[arm], shape, pool, seed, replication, arm, pulls[arm], buffer[arm])
         counters[EMPTY] = 0
         add_reward(arm, buffer[arm, place], 1.0, pulls, mean, std, sums)
-        count[arm] += 1.0
+        state[COUNT, arm] += 1.0
         fewest = fewest_after(arm, fewest, pulls)
         if warm:
-            warm = change(arm, std[arm], mean, state, scalars)
+            per_step = 0.0 if rule.tracking == RATIO else 1.0 / t
+            warm = change(arm, std[arm], mean, state, scalars, per_step)
 
         if passed < checkpoints.size and t == checkpoints[passed]:
             wanted = pulls[fewest] >= rule.rewards_needed and write_target(

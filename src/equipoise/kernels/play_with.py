@@ -23,7 +23,7 @@ INVALID = -1
 """In the place of an arm out of rewards: the function did not fill probabilities."""
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy", fastmath=False)
 def advance_with(
     filler: Any,
     parameters: Any,

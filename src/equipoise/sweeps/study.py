@@ -1,0 +1,124 @@
+"""What a sweep plays: policies, arms, horizons, and how often."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import equipoise
+from equipoise import checks
+from equipoise.arms import Arms
+from equipoise.errors import InvalidInput
+from equipoise.policies import Policy
+from equipoise.simulation import default_checkpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One policy at one horizon: the part of a study whose replications are alike."""
+
+    policy: Policy
+    horizon: int
+    checkpoints: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """Policies to play on the same arms, for one or several horizons.
+
+    Parameters
+    ----------
+    policies : sequence of Policy
+        Each is played; policies that appear twice are played once.
+    arms : Arms
+    horizons : sequence of int
+        Pulls per replication; each horizon is played by itself.
+    replications : int, default 100
+    seed : int, default 0
+    checkpoints : sequence of int, optional
+        Steps to record, those beyond a horizon left out and the horizon itself added; about 40 by default.
+    report_weight : float, optional
+        Reward weight of the regret in summaries; by default each policy's own.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> arms = eq.Gaussian(mean=[1, 2], std=[1, 1])
+    >>> policies = [eq.ForcingBalance(reward_weight=w) for w in (0.5, 0.9)]
+    >>> study = Study(policies=policies, arms=arms, horizons=[100, 1000], replications=20)
+    >>> len(study.cells()), study.n_steps
+    (4, 44000)
+    """
+
+    policies: tuple[Policy, ...]
+    arms: Arms
+    horizons: tuple[int, ...]
+    replications: int = 100
+    seed: int = 0
+    checkpoints: tuple[int, ...] | None = None
+    report_weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, Arms):
+            raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {self.arms!r}")
+        policies = _distinct(self.policies)
+        if not policies or not all(isinstance(policy, Policy) for policy in policies):
+            raise InvalidInput(
+                f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {self.policies!r}"
+            )
+        for policy in policies:
+            policy.check_arms(self.arms.n_arms)
+        horizons = tuple(dict.fromkeys(checks.whole_number("horizon", n, 1, 10**15) for n in self.horizons))
+        if not horizons:
+            raise InvalidInput("horizon must be a whole number or a list of them; got an empty list")
+        steps = None
+        if self.checkpoints is not None:
+            steps = tuple(checks.whole_number("checkpoints", n, 1, max(horizons)) for n in self.checkpoints)
+        values = {
+            "policies": policies,
+            "horizons": horizons,
+            "replications": checks.whole_number("replications", self.replications, 1),
+            "seed": checks.whole_number("seed", self.seed, 0, 2**63 - 1),
+            "checkpoints": steps,
+        }
+        if self.report_weight is not None:
+            values["report_weight"] = checks.number_between("reward_weight", self.report_weight, 0, 1)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Return every policy at every horizon, horizon by horizon."""
+        return tuple(
+            Cell(policy, horizon, self.steps(horizon)) for horizon in self.horizons for policy in self.policies
+        )
+
+    def steps(self, horizon: int) -> tuple[int, ...]:
+        """Return the checkpoints of a horizon."""
+        if self.checkpoints is None:
+            return tuple(default_checkpoints(horizon).tolist())
+        return tuple(sorted({step for step in self.checkpoints if step < horizon} | {horizon}))
+
+    @property
+    def n_steps(self) -> int:
+        """Pulls of the whole study."""
+        return sum(self.horizons) * len(self.policies) * self.replications
+
+    def fingerprints(self) -> dict[Cell, str]:
+        """Return a name for each cell that changes with anything its results depend on, replications aside."""
+        shared = hashlib.sha256(json.dumps([equipoise.__version__, self.seed, self.arms.to_dict()]).encode())
+        names = {}
+        for cell in self.cells():
+            own = shared.copy()
+            own.update(json.dumps([cell.policy.to_dict(), cell.horizon, cell.checkpoints]).encode())
+            names[cell] = own.hexdigest()[:20]
+        return names
+
+
+def _distinct(policies: Policy | Sequence[Policy]) -> tuple[Policy, ...]:
+    values = (policies,) if isinstance(policies, Policy) else tuple(policies)
+    return tuple(policy for k, policy in enumerate(values) if policy not in values[:k])

@@ -1,0 +1,244 @@
+"""The command `equipoise simulate`: options, files, tables, and Ctrl-C in a process of its own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import equipoise as eq
+from equipoise import cli
+
+STUDY = """\
+seed = 1
+replications = 5
+horizon = [100, 400]
+arms = {mean = [1, 2], std = [1, 1]}
+
+[[policies]]
+name = "ForcingBalance"
+reward_weight = [0.5, 0.9]
+
+[[policies]]
+name = "Uniform"
+"""
+TWO = ("--mean", "1,2", "--std", "1,1")
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["equipoise", "simulate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(exit_.value.code or 0), captured.out, captured.err
+
+    return command
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_study_file_ends_in_a_table_and_one_result_per_horizon(run: Any, folder: Path) -> None:
+    code, out, err = run("study.toml")
+    assert code == 0
+    head, *lines = out.splitlines()
+    assert head.split() == ["policy", "horizon", "reward", "error", "weight", "regret", "+/-"]
+    assert [line.split()[:2] for line in lines[:8]] == [
+        [policy, horizon] for horizon in ("100", "400") for policy in ["ForcingBalance"] * 2 + ["Uniform"] * 2
+    ]
+    assert max(map(len, out.splitlines())) <= 80
+    assert lines[-1] == "means over 5 replications; regret times sqrt(horizon), +/- its standard error"
+    first, last = err.splitlines()[0], err.splitlines()[-1]
+    assert first == "3 policies x 2 horizons x 5 replications on 2 arms: 7,500 steps"
+    assert last.startswith("results in study-100.npz, study-400.npz (")
+    study = eq.read_study("study.toml")
+    assert eq.Runs.load("study-400.npz") == eq.simulate(study.policies, study.arms, 400, 5, seed=1)
+    assert {path.name for path in folder.iterdir()} == {"study.toml", "study-100.npz", "study-400.npz"}
+
+
+def test_options_say_the_same_as_a_file(run: Any) -> None:
+    from_file = run("study.toml", "--csv", "--quiet")
+    policies = ("--policy", "ForcingBalance:reward_weight=[0.5,0.9]", "--policy", "Uniform")
+    options = (*TWO, "--horizon", "100,400", "--replications", 5, "--seed", 1, "--csv", "--quiet")
+    assert run(*policies, *options) == from_file
+    assert from_file[2] == ""
+    shared = ("--policy", "ForcingBalance", "--policy", "Uniform", "--reward-weight", "0.5,0.9", "--out", "x.npz")
+    assert run(*shared, *options) == from_file
+
+
+def test_options_take_the_place_of_what_the_file_says(run: Any) -> None:
+    found = rows(run("study.toml", "--replications", 3, "--horizon", 50, "--csv")[1])
+    assert {(row["horizon"], row["replications"]) for row in found} == {("50", "3")}
+    assert eq.Runs.load("study.npz").replications.tolist() == [0, 1, 2]
+
+
+def test_json_and_csv_carry_every_digit(run: Any) -> None:
+    answer = json.loads(run("study.toml", "--json")[1])["rows"]
+    table = rows(run("study.toml", "--csv")[1])
+    runs = eq.Runs.load("study-100.npz")
+    assert answer[0]["policy"]["name"] == "ForcingBalance"
+    assert table[0]["policy"] == "ForcingBalance(reward_weight=0.5)"
+    expected = runs.rescaled_regret(reward_weight=0.5)[0, :, -1].mean()
+    assert answer[0]["rescaled_regret"] == float(table[0]["rescaled_regret"]) == expected
+    assert [float(row["reward"]) for row in table] == [row["reward"] for row in answer]
+
+
+def test_an_error_without_bound_is_null_in_json(run: Any) -> None:
+    options = (*TWO, "--policy", "Fixed:allocation=[0,1]", "--horizon", 1, "--replications", 2)
+    (row,) = json.loads(run(*options, "--json")[1], parse_constant=pytest.fail)["rows"]
+    assert (row["error"], row["reward_weight"], row["rescaled_regret"]) == (None, None, None)
+    assert run(*options)[1].splitlines()[0].split() == ["policy", "allocation", "horizon", "reward", "error"]
+
+
+def test_swept_parameters_are_columns_also_where_they_are_the_default(run: Any) -> None:
+    out = run(*TWO, "--policy", "GAFS:forcing=[0.5,1]", "--policy", "Uniform", "--horizon", 20)[1]
+    assert [line.split()[:3] for line in out.splitlines()[:4]] == [
+        ["policy", "forcing", "horizon"],
+        ["GAFS", "0.5", "20"],
+        ["GAFS", "1", "20"],
+        ["Uniform", "20", "1.5000"],
+    ]
+
+
+def test_with_a_weight_for_the_report_the_policies_own_is_a_column(run: Any) -> None:
+    out = run("study.toml", "--report-weight", 0.7, "--quiet")[1].splitlines()
+    assert out[0].split() == ["policy", "reward_weight", "horizon", "reward", "error", "weight", "regret", "+/-"]
+    assert [line.split()[1] for line in out[1:3]] == ["0.5", "0.9"]
+    assert len(out) == 1 + 6 + 2
+
+
+def test_a_frame_is_written_beside_the_results(run: Any, folder: Path) -> None:
+    pytest.importorskip("polars")
+    assert run("study.toml", "--frame", "all.csv")[0] == 0
+    found = rows((folder / "all.csv").read_text())
+    assert {row["horizon"] for row in found} == {"100", "400"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["nowhere.toml"], 1, "cannot read nowhere.toml: No such file or directory"),
+        (["bad.toml"], 1, "bad.toml, line 11: unknown policy 'Unifrom'; known are "),
+        (["study.toml", "--replications", "0"], 2, "replications must be at least 1; got 0"),
+        (["study.toml", "--backend", "slurm"], 2, "backend must be one of threads, processes, ray, dask; got 'slurm'"),
+        (["study.toml", "--out", "x.csv"], 2, "the file for results must end in .npz; got 'x.csv'"),
+        (["study.toml", "--out", "no/x.npz"], 1, "no folder no\nhint: mkdir -p no"),
+        (["study.toml", "--frame", "x.txt"], 2, "a file for a frame must end in .csv or .parquet; got 'x.txt'"),
+        (["study.toml", "--json", "--csv"], 2, "give --json or --csv; got both"),
+        ([*TWO, "--policy", "Uniform"], 2, "horizon is missing; needed are horizon, arms and policies"),
+        ([*TWO, "--horizon", "5"], 2, "policies is missing; needed are horizon, arms and policies"),
+        (["--policy", "Uniform", "--horizon", "5"], 2, "arms is missing; needed are horizon, arms and policies"),
+        ([*TWO, "--policy", "Uniform", "--horizon", "5.5"], 2, "horizon must be a whole number; got 5.5"),
+        ([*TWO, "--policy", "Unifrom", "--horizon", "5"], 2, "unknown policy 'Unifrom'; known are "),
+        ([*TWO, "--policy", "UCB:", "--horizon", "x"], 2, "--horizon must be numbers separated by commas; got 'x'"),
+        ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "a policy must be NAME or NAME:parameter=value"),
+        (["--mean", "1,2", "--policy", "UCB", "--horizon", "5"], 2, "standard deviations of the arms are missing"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_played(
+    run: Any, folder: Path, arguments: list[str], code: int, message: str
+) -> None:
+    (folder / "bad.toml").write_text(STUDY.replace('"Uniform"', '"Unifrom"'))
+    before = {path.name for path in folder.iterdir()}
+    found, out, err = run(*arguments)
+    assert (found, out) == (code, "")
+    assert "error: " in err
+    assert message in err
+    assert {path.name for path in folder.iterdir()} == before
+
+
+def test_results_of_another_study_are_not_overwritten(run: Any) -> None:
+    run("study.toml", "--quiet")
+    code, out, err = run("study.toml", "--seed", 2, "--quiet")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: study-100.npz holds results that are not part of this study\nhint: ")
+    assert run("study.toml", "--seed", 2, "--quiet", "--again")[0] == 0
+    assert eq.Runs.load("study-100.npz").seed == 2
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+LONG = ("--mean", "1,2,3", "--std", "1,1,1", "--policy", "ForcingBalance", "--reward-weight", "0.9", "--seed", "4")
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "equipoise.cli", "simulate", *LONG, *arguments]
+
+
+def interrupt(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], str, float]:
+    """Start the command, press Ctrl-C when a part is finished, and return the process, its notes and the delay."""
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder)
+    deadline = time.monotonic() + 60
+    while not list(folder.glob("*.parts/*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, notes = process.communicate(timeout=30)
+    return process, notes, time.monotonic() - started
+
+
+def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path) -> None:
+    eq.simulate(eq.ForcingBalance(reward_weight=0.9), eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1]), 10)  # compiled
+    options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2")
+    process, notes, delay = interrupt(folder, *options)
+    assert process.returncode == 130
+    assert delay < 1.5, notes
+    assert "the same command plays the rest" in notes
+    assert not (folder / "simulation.npz").exists()
+    parts = sorted((folder / "simulation.npz.parts").iterdir())
+    finished = sum(eq.Runs.load(part).replications.size for part in parts)
+    assert 5 <= finished < 120
+    assert f"{finished} of 120 replications are finished" in notes
+    # What is kept is used, and the result is as if nothing had happened.
+    shutil.copytree(folder / "simulation.npz.parts", folder / "again.npz.parts")
+    subprocess.run(command(*options), check=True, capture_output=True, env=ENVIRONMENT, cwd=folder)
+    study = eq.Study(
+        policies=[eq.ForcingBalance(reward_weight=0.9)],
+        arms=eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1]),
+        horizons=[60_000],
+        replications=120,
+        seed=4,
+    )
+    told: list[int] = []
+    (resumed,) = eq.sweep(study, folder / "again.npz", progress=lambda done, total: told.append(total))
+    assert told[-1] == (120 - finished) * 60_000
+    assert resumed == eq.Runs.load(folder / "simulation.npz")
+    assert (resumed,) == eq.sweep(study)
+    assert not list(folder.glob("*.parts"))
+
+
+def test_a_replication_longer_than_a_second_is_interrupted_too(folder: Path) -> None:
+    process = subprocess.Popen(
+        command("--horizon", "1000000000"), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("1 policy x 1 horizon x 100 replications")
+    time.sleep(2.5)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, notes = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - started < 1.5
+    assert notes == "interrupted before the first replication was finished\n"

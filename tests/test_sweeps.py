@@ -1,0 +1,546 @@
+"""Sweeps: what a study file says, what is wrong with it, what is kept, resumed and reused."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import equipoise as eq
+from equipoise import sweeps
+from equipoise.sweeps import parts, running
+
+ARMS = eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2])
+STUDY = """\
+seed = 3
+replications = 6
+horizon = [50, 200]
+
+[arms]
+kind = "gaussian"
+mean = [1, 2, 3]
+std = [1, 0.5, 2]
+
+[[policies]]
+name = "ForcingBalance"
+reward_weight = [0.5, 0.9]
+forcing = [0.3, 1.0]
+
+[[policies]]
+name = "Uniform"
+"""
+
+
+def study(**changes: Any) -> eq.Study:
+    return sweeps.parse_study(STUDY, **changes)
+
+
+def small(**changes: Any) -> eq.Study:
+    values: dict[str, Any] = {
+        "policies": [eq.ForcingBalance(reward_weight=0.9), eq.Uniform()],
+        "arms": ARMS,
+        "horizons": [100],
+        "replications": 8,
+        "seed": 1,
+    }
+    return eq.Study(**(values | changes))
+
+
+class Steps:
+    """Remembers what was told about progress."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, int]] = []
+
+    def __call__(self, done: int, total: int) -> None:
+        self.told.append((done, total))
+
+    @property
+    def total(self) -> int:
+        return self.told[-1][1] if self.told else 0
+
+
+# --- what a study file says -------------------------------------------------------------------------------------------
+
+
+def test_lists_are_swept_in_the_order_they_are_written() -> None:
+    found = study()
+    assert found.policies == (
+        eq.ForcingBalance(reward_weight=0.5, forcing=0.3),
+        eq.ForcingBalance(reward_weight=0.5, forcing=1.0),
+        eq.ForcingBalance(reward_weight=0.9, forcing=0.3),
+        eq.ForcingBalance(reward_weight=0.9, forcing=1.0),
+        eq.Uniform(),
+    )
+    assert (found.horizons, found.replications, found.seed) == ((50, 200), 6, 3)
+    assert found.arms == ARMS
+    assert [(cell.horizon, cell.policy) for cell in found.cells()] == [
+        (horizon, policy) for horizon in (50, 200) for policy in found.policies
+    ]
+    assert found.n_steps == 5 * 6 * 250
+
+
+def policies_of(text: str) -> tuple[eq.Policy, ...]:
+    return sweeps.parse_study(f"horizon = 9\narms = {{mean = [1, 2], std = [1, 1]}}\n{text}").policies
+
+
+def test_a_parameter_with_one_number_per_arm_is_swept_by_a_list_of_lists() -> None:
+    one = policies_of('policies = [{name = "Fixed", allocation = [0.25, 0.75]}]')
+    assert one == (eq.Fixed(allocation=(0.25, 0.75)),)
+    two = policies_of('policies = [{name = "Fixed", allocation = [[0.25, 0.75], [0.5, 0.5]]}]')
+    assert two == (eq.Fixed(allocation=(0.25, 0.75)), eq.Fixed(allocation=(0.5, 0.5)))
+    floors = policies_of('policies = [{name = "ForcingBalance", reward_weight = 0.5, floor = [0.1, [0.2, 0.0]]}]')
+    assert [policy.floor for policy in floors] == [0.1, (0.2, 0.0)]  # type: ignore[attr-defined]
+
+
+def test_weights_and_forcing_at_the_top_are_for_policies_that_take_them_and_set_none() -> None:
+    found = policies_of(
+        "reward_weight = [0.2, 0.4]\nforcing = 2.0\n"
+        '[[policies]]\nname = "ForcingBalance"\n'
+        '[[policies]]\nname = "ForcingBalance"\nreward_weight = 0.9\nforcing = 1\n'
+        '[[policies]]\nname = "GAFS"\n[[policies]]\nname = "Uniform"\n'
+    )
+    assert found == (
+        eq.ForcingBalance(reward_weight=0.2, forcing=2.0),
+        eq.ForcingBalance(reward_weight=0.4, forcing=2.0),
+        eq.ForcingBalance(reward_weight=0.9),
+        eq.GAFS(forcing=2.0),
+        eq.Uniform(),
+    )
+
+
+def test_an_objective_is_a_table_and_a_list_of_them_is_swept() -> None:
+    found = policies_of(
+        '[[policies]]\nname = "ForcingBalance"\nreward_weight = 0.5\n'
+        'objective = [{name = "PowerObjective"}, {name = "PowerObjective", power = 1.0}]\n'
+    )
+    assert [policy.objective for policy in found] == [eq.ROOT_MEAN_SQUARE, eq.MEAN_SQUARE]  # type: ignore[attr-defined]
+
+
+def test_a_policy_that_comes_out_twice_is_played_once() -> None:
+    assert policies_of('[[policies]]\nname = "Uniform"\n[[policies]]\nname = "Uniform"\n') == (eq.Uniform(),)
+
+
+@pytest.mark.parametrize(
+    ("text", "arms"),
+    [
+        ("arms = {mean = [1, 2], std = [0, 1]}", eq.Gaussian(mean=[1, 2], std=[0, 1])),
+        ('arms = {kind = "bernoulli", mean = [0.1, 0.5]}', eq.Bernoulli(mean=[0.1, 0.5])),
+        ('arms = {kind = "uniform", low = [0, 1], high = [1, 4]}', eq.UniformBetween(low=[0, 1], high=[1, 4])),
+        ('arms = {kind = "beta", a = [1, 2], b = [3, 1]}', eq.Beta(a=[1, 2], b=[3, 1])),
+        ('arms = {kind = "beta", a = [1], b = [3], low = -1, high = 2}', eq.Beta(a=[1], b=[3], low=-1, high=2)),
+        ('arms = {file = "arms.csv"}', eq.Gaussian(mean=[0.5, 0.7], std=[0.1, 0.2])),
+        (
+            'arms = {kind = "empirical", file = "log.csv", arm = "group", reward = "score"}',
+            eq.Empirical(values=[[0, 1, 1], [2, 4]], names=("a", "b")),
+        ),
+        (
+            '[[arms]]\nkind = "bernoulli"\nmean = [0.1]\n[[arms]]\nmean = [2]\nstd = [1]',
+            eq.Mixed(parts=[eq.Bernoulli(mean=[0.1]), eq.Gaussian(mean=[2], std=[1])]),
+        ),
+    ],
+)
+def test_arms_of_every_kind_are_read(text: str, arms: eq.Arms, tmp_path: Path) -> None:
+    (tmp_path / "arms.csv").write_text("arm,mean,std\nx,0.5,0.1\ny,0.7,0.2\n")
+    (tmp_path / "log.csv").write_text("group,score\na,0\na,1\nb,2\na,1\nb,4\n")
+    file = tmp_path / "study.toml"
+    file.write_text(f'horizon = 10\npolicies = [{{name = "Uniform"}}]\n{text}\n')
+    assert eq.read_study(file).arms == arms
+
+
+def test_checkpoints_are_kept_below_each_horizon_and_the_horizon_is_one() -> None:
+    found = study(checkpoints=[10, 100, 150])
+    assert found.steps(50) == (10, 50)
+    assert found.steps(200) == (10, 100, 150, 200)
+
+
+def test_the_study_in_the_documentation_is_one() -> None:
+    page = (Path(__file__).parents[1] / "docs/command-line.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    found = sweeps.parse_study(text)
+    assert (len(found.policies), found.horizons, found.report_weight) == (6, (5000, 20000), 0.9)
+
+
+def test_given_values_take_the_place_of_those_in_the_file() -> None:
+    assert study(replications=2, horizon=7, seed=None) == eq.Study(
+        policies=study().policies, arms=ARMS, horizons=[7], replications=2, seed=3
+    )
+
+
+# --- what is wrong with it --------------------------------------------------------------------------------------------
+
+NAMES = "known are "
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 3", "seed = ", "line 1: expected TOML; Invalid value (column 8)"),
+        ("seed = 3", "seed = 3\nseed = 4", "line 2: expected TOML; Cannot overwrite a value (column 9)"),
+        ("seed = 3", "sed = 3", "line 1: unknown key 'sed'; allowed are horizon, replications, seed, checkpoints"),
+        ("seed = 3", "seed = -3", "line 1: seed must be at least 0; got -3"),
+        ("replications = 6", "replications = 6.5", "line 2: replications must be a whole number; got 6.5"),
+        ("replications = 6", "replications = 0", "line 2: replications must be at least 1; got 0"),
+        ("[50, 200]", "[50, 0]", "line 3: horizon must be at least 1; got 0"),
+        ("[50, 200]", "[]", "line 3: horizon must be a whole number or a list of them; got an empty list"),
+        ("[50, 200]", "[\n50,\n'x']", "line 3: horizon must be a whole number; got 'x'"),
+        ("seed = 3", "checkpoints = [5, 500]", "line 1: checkpoints must be at most 200; got 500"),
+        ('"gaussian"', '"gausian"', "line 6: kind must be one of gaussian, bernoulli, uniform, beta, empirical; got"),
+        ("std = ", "stds = ", "line 8: unknown key 'stds' for gaussian arms; allowed are kind, mean, std or file"),
+        ("std = [1, 0.5, 2]\n", "", "line 5: gaussian arms need mean and std; std is missing"),
+        ("std = [1, 0.5, 2]", "std = [1, 0.5]", "line 8: std must have 3 entries, one per arm; got 2"),
+        ("[1, 0.5, 2]", "[\n1, # [\n-0.5,\n2]", "line 8: std must not be negative; got -0.5 for arm 1"),
+        ('"Uniform"', '"Unifrom"', f"line 16: unknown policy 'Unifrom'; {NAMES}"),
+        ('name = "Uniform"', "forcing = 1", f"line 15: a policy needs a name; {NAMES}"),
+        ("reward_weight = [0.5, 0.9]", "weight = 0.5", "line 12: ForcingBalance has no parameter weight; allowed are"),
+        ("[0.5, 0.9]", "[0.5, 1.9]", "line 12: reward_weight must be in [0, 1]; got 1.9"),
+        ("[0.5, 0.9]", "[]", "line 12: reward_weight must be a value or a list of values; got an empty list"),
+        ("reward_weight = [0.5, 0.9]\n", "", "line 10: ForcingBalance needs the parameter reward_weight"),
+        ("[0.3, 1.0]", '"much"', "line 13: forcing must be a number; got 'much'"),
+        ("[0.3, 1.0]", "[0.3, -1.0]", "line 13: forcing must be in [0, inf); got -1.0"),
+        ("forcing = [0.3, 1.0]", "floor = 0.5", "line 13: floors must add up to at most 1; got 1.5 for 3 arms"),
+        ("forcing = [0.3, 1.0]", "floor = [0.1, 0.1]", "line 13: floor must have 3 entries, one per arm; got 2"),
+        (
+            "forcing = [0.3, 1.0]",
+            'tracking = ["ratio", "closest"]',
+            "line 13: tracking must be one of difference, ratio, sample, windowed; got 'closest'",
+        ),
+        (
+            "forcing = [0.3, 1.0]",
+            'objective = {name = "Median"}',
+            "line 13: unknown objective 'Median'; known are",
+        ),
+        ("seed = 3", "forcing = -1", "ForcingBalance"),
+        (
+            '[[policies]]\nname = "Uniform"',
+            "[report]\nweight = 1",
+            "line 16: unknown key 'weight' in report; allowed is",
+        ),
+        ('[[policies]]\nname = "Uniform"', "[report]\nreward_weight = 2", "line 16: reward_weight must be in [0, 1]"),
+        ("seed = 3", "report = 1", "line 1: report must be a table with reward_weight; got 1"),
+        ("[arms]", "[arm]", "line 5: unknown key 'arm'; allowed are"),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_line_and_what_is_allowed(old: str, new: str, message: str) -> None:
+    assert old in STUDY
+    if message == "ForcingBalance":  # the wrong value stands at the top, the policy only inherits it
+        text = STUDY.replace("forcing = [0.3, 1.0]\n", "").replace(old, new)
+        message = "line 1: forcing must be in [0, inf); got -1"
+    else:
+        text = STUDY.replace(old, new)
+    with pytest.raises(eq.EquipoiseError) as error:
+        sweeps.parse_study(text, "study.toml")
+    assert str(error.value).startswith(f"study.toml, {message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "study.toml: horizon is missing; needed are horizon, arms and policies"),
+        ("horizon = 5\n", "study.toml: arms is missing; needed are horizon, arms and policies"),
+        ("horizon = 5\narms = 3\npolicies = []", "study.toml, line 2: arms must be a table with kind and its numbers"),
+        (
+            "horizon = 5\narms = {mean = [1], std = [1]}\npolicies = []",
+            "study.toml, line 3: policies must be tables [[policies]] with a name; got []",
+        ),
+        (
+            'horizon = 5\n[arms]\nkind = "empirical"\nfile = "nowhere.csv"\n[[policies]]\nname = "UCB"',
+            "study.toml, line 4: cannot read nowhere.csv: No such file or directory",
+        ),
+        (
+            'horizon = 5\n[arms]\nfile = "nowhere.csv"\n[[policies]]\nname = "UCB"',
+            "study.toml, line 3: cannot read nowhere.csv: No such file or directory",
+        ),
+        (
+            'horizon = 5\n[arms]\nfile = 3\n[[policies]]\nname = "UCB"',
+            "study.toml, line 3: file and columns must be text; got {'file': 3}",
+        ),
+        ('horizon = """', "study.toml, line 1: expected TOML; "),
+    ],
+)
+def test_what_is_missing_is_told(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(eq.EquipoiseError) as error:
+        sweeps.parse_study(text, "study.toml")
+    assert str(error.value).startswith(message)
+
+
+def test_a_wrong_value_given_instead_of_the_files_is_not_blamed_on_the_file() -> None:
+    with pytest.raises(eq.InvalidInput) as error:
+        study(replications=0)
+    assert str(error.value) == "replications must be at least 1; got 0"
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(eq.EquipoiseError, match=r"cannot read nowhere\.toml: No such file"):
+        eq.read_study("nowhere.toml")
+    file = tmp_path / "latin.toml"
+    file.write_bytes(b"seed = 1\n# \xe9\n")
+    with pytest.raises(eq.EquipoiseError, match="line 2: expected text in UTF-8; got the byte 0xe9"):
+        eq.read_study(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("Uniform", {"name": "Uniform"}),
+        ("GAFS:forcing=.5", {"name": "GAFS", "forcing": 0.5}),
+        ("F:a=[1,.5], tracking=sample", {"name": "F", "a": [1, 0.5], "tracking": "sample"}),
+        ('F:b=[[0.5,0.5],[1,0]],c="x y"', {"name": "F", "b": [[0.5, 0.5], [1, 0]], "c": "x y"}),
+    ],
+)
+def test_a_policy_can_be_written_on_the_command_line(text: str, table: dict[str, Any]) -> None:
+    assert sweeps.policy_from_text(text) == table
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":a=1", "F:a", "F:a=", "F:a=1,,b=2", "F:a=__import__('os')", "F:name=x", "F:a=1}\nb=2"]
+)
+def test_other_writing_is_refused(text: str) -> None:
+    with pytest.raises(eq.InvalidInput, match="must be NAME or NAME:parameter=value"):
+        sweeps.policy_from_text(text)
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def test_results_are_those_of_simulate_for_every_horizon() -> None:
+    found = study()
+    results = eq.sweep(found, workers=2, chunk=4)
+    assert results == tuple(
+        eq.simulate(found.policies, ARMS, horizon, 6, seed=3, workers=1) for horizon in found.horizons
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [{"workers": 1}, {"workers": 3}, {"chunk": 1}, {"chunk": 7}, {"backend": "processes"}]
+)
+def test_results_do_not_depend_on_how_they_are_computed(options: dict[str, Any]) -> None:
+    assert eq.sweep(small(), **options) == eq.sweep(small())
+
+
+def test_results_are_saved_one_file_per_horizon_and_no_parts_are_left(tmp_path: Path) -> None:
+    results = eq.sweep(study(), tmp_path / "r.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r-200.npz", "r-50.npz"]
+    assert tuple(eq.Runs.load(path) for path in sweeps.result_paths(study(), tmp_path / "r.npz")) == results
+
+
+def test_progress_counts_every_step_once() -> None:
+    steps = Steps()
+    eq.sweep(study(), progress=steps, workers=2)
+    done = [count for count, _ in steps.told]
+    assert done == sorted(done)
+    assert steps.told[-1] == (study().n_steps, study().n_steps)
+
+
+def test_tasks_take_about_as_long_as_they_should_and_hold_everything_once() -> None:
+    large = small(horizons=[10, 100_000], replications=500)
+    pieces = list(running._missing(large, {}))
+    tasks = list(running._tasks(pieces, 3, 2, None))
+    spent = [sum(running._seconds(cell, 3) * len(numbers) for cell, numbers in task) for task in tasks]
+    assert max(spent) <= 2 * running._TASK_SECONDS
+    assert np.median(spent) >= 0.5 * running._TASK_SECONDS
+    played = [(cell, number) for task in tasks for cell, numbers in task for number in numbers]
+    assert len(played) == len(set(played)) == 4 * 500
+    # Little work is spread over the workers all the same.
+    assert len(list(running._tasks(running._missing(small(), {}), 3, 2, None))) >= 4
+
+
+# --- kept, resumed, reused --------------------------------------------------------------------------------------------
+
+
+def interrupted_after(count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Study, out: Path) -> eq.SweepInterrupted:
+    """Play a number of tasks, then press Ctrl-C."""
+    played, calls = running._played, [0]
+
+    def stop_after(*arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] > count:
+            raise KeyboardInterrupt
+        return played(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "_played", stop_after)
+        with pytest.raises(eq.SweepInterrupted) as stopped:
+            eq.sweep(found, out, workers=1, chunk=2)
+    return stopped.value
+
+
+def test_the_same_call_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "r.npz"
+    stopped = interrupted_after(3, monkeypatch, small(), out)
+    assert (stopped.n_finished, stopped.n_replications, stopped.kept) == (6, 16, tmp_path / "r.npz.parts")
+    assert not out.exists()
+    assert len(list(stopped.kept.iterdir())) == 3  # type: ignore[union-attr]
+    steps = Steps()
+    assert eq.sweep(small(), out, progress=steps) == eq.sweep(small())
+    assert steps.total == 10 * 100
+    assert not stopped.kept.exists()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 2},
+        {"horizons": [101]},
+        {"checkpoints": [5, 100]},
+        {"arms": eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2.5])},
+        {"policies": [eq.ForcingBalance(reward_weight=0.8), eq.UCB()]},
+    ],
+)
+def test_a_changed_study_never_uses_the_parts_of_another(
+    changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted_after(5, monkeypatch, small(), tmp_path / "r.npz")
+    steps, other = Steps(), small(**changes)
+    assert eq.sweep(other, tmp_path / "r.npz", progress=steps) == eq.sweep(other)
+    assert steps.total == other.n_steps
+
+
+def test_another_version_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_after(5, monkeypatch, small(), tmp_path / "r.npz")
+    monkeypatch.setattr(eq, "__version__", "99.0")
+    steps = Steps()
+    eq.sweep(small(), tmp_path / "r.npz", progress=steps)
+    assert steps.total == small().n_steps
+
+
+def test_a_damaged_part_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = interrupted_after(3, monkeypatch, small(), tmp_path / "r.npz")
+    first = min(stopped.kept.iterdir())  # type: ignore[union-attr]
+    first.write_bytes(first.read_bytes()[:100])
+    steps = Steps()
+    assert eq.sweep(small(), tmp_path / "r.npz", progress=steps) == eq.sweep(small())
+    assert steps.total == 12 * 100
+
+
+def test_parts_that_overlap_count_once(tmp_path: Path) -> None:
+    found = small()
+    kept = parts.Parts(tmp_path / "r.npz.parts", found)
+    for numbers in (range(4), range(2, 6), range(6, 7)):
+        runs = eq.simulate(found.policies[0], ARMS, 100, numbers, seed=1)
+        kept.save(found.cells()[0], runs)
+    steps = Steps()
+    assert eq.sweep(found, tmp_path / "r.npz", progress=steps) == eq.sweep(found)
+    assert steps.total == (1 + 8) * 100
+
+
+def test_finished_results_are_not_computed_again_unless_asked(tmp_path: Path) -> None:
+    out, steps = tmp_path / "r.npz", Steps()
+    first = eq.sweep(small(), out)
+    saved = out.stat().st_mtime_ns
+    assert eq.sweep(small(), out, progress=steps) == first
+    assert (steps.total, out.stat().st_mtime_ns) == (0, saved)
+    assert eq.sweep(small(), out, progress=steps, again=True) == first
+    assert steps.total == small().n_steps
+
+
+def test_a_study_that_grew_plays_what_was_added(tmp_path: Path) -> None:
+    out, steps = tmp_path / "r.npz", Steps()
+    eq.sweep(small(), out)
+    grown = small(policies=[eq.UCB(), eq.Uniform(), eq.ForcingBalance(reward_weight=0.9)], replications=10)
+    assert eq.sweep(grown, out, progress=steps) == eq.sweep(grown)
+    assert steps.total == (10 + 2 + 2) * 100
+
+
+@pytest.mark.parametrize("changes", [{"seed": 2}, {"replications": 5}, {"policies": [eq.Uniform()]}])
+def test_results_that_would_be_lost_are_replaced_only_when_asked(changes: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "r.npz"
+    first = eq.sweep(small(), out)
+    with pytest.raises(eq.EquipoiseError, match=r"holds results that are not part of this study\nhint: .* --again"):
+        eq.sweep(small(**changes), out)
+    assert (eq.Runs.load(out),) == first
+    replaced = eq.sweep(small(**changes), out, again=True)
+    assert (eq.Runs.load(out),) == replaced == eq.sweep(small(**changes))
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("r.csv", "the file for results must end in .npz; got 'r.csv'"),
+        ("no/where/r.npz", "no folder no/where\nhint: mkdir -p no/where"),
+    ],
+)
+def test_a_file_that_cannot_be_is_told_before_anything_is_played(
+    out: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = Steps()
+    with pytest.raises(eq.EquipoiseError) as error:
+        eq.sweep(small(), out, progress=steps)
+    assert str(error.value) == message
+    assert steps.told == []
+
+
+def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = running._played
+
+    def fail_once(*arguments: Any) -> Any:
+        if 4 in arguments[2][0].replications:
+            raise eq.EquipoiseError("out of luck")
+        return played(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "_played", fail_once)
+        with pytest.raises(eq.EquipoiseError, match="out of luck"):
+            eq.sweep(small(), tmp_path / "r.npz", workers=1, chunk=2)
+    steps = Steps()
+    assert eq.sweep(small(), tmp_path / "r.npz", progress=steps) == eq.sweep(small())
+    assert steps.total == small().n_steps - 4 * 100
+
+
+# --- summaries and frames ---------------------------------------------------------------------------------------------
+
+
+def test_a_summary_has_the_means_of_the_last_checkpoint() -> None:
+    (runs,) = eq.sweep(small())
+    first, second = sweeps.summary([runs])
+    regret = math.sqrt(100) * runs.regret(reward_weight=0.9)[:, :, -1]
+    assert first.policy == eq.ForcingBalance(reward_weight=0.9)
+    assert (first.horizon, first.replications, first.reward_weight) == (100, 8, 0.9)
+    assert first.reward == pytest.approx(runs.reward()[0, :, -1].mean())
+    assert first.error == pytest.approx(runs.error()[0, :, -1].mean())
+    assert first.rescaled_regret == pytest.approx(regret[0].mean())
+    assert first.standard_error == pytest.approx(regret[0].std(ddof=1) / math.sqrt(8))
+    assert second.rescaled_regret == pytest.approx(regret[1].mean())
+
+
+def test_a_policy_without_a_weight_is_measured_at_those_of_the_others_or_at_the_one_wanted() -> None:
+    results = eq.sweep(study(replications=2, horizon=20))
+    rows = sweeps.summary(results)
+    assert [row.reward_weight for row in rows] == [0.5, 0.5, 0.9, 0.9, 0.5, 0.9]
+    assert {row.reward_weight for row in sweeps.summary(results, report_weight=0.7)} == {0.7}
+    (alone,) = sweeps.summary(eq.sweep(small(policies=[eq.Uniform()])))
+    assert (alone.reward_weight, alone.rescaled_regret, alone.standard_error) == (None, None, None)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_all_horizons_go_into_one_table(ending: str, tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
+    results = eq.sweep(study(replications=2))
+    file = tmp_path / f"all.{ending}"
+    sweeps.write_frame(results, file)
+    frame = pl.read_csv(file) if ending == "csv" else pl.read_parquet(file)
+    assert frame.height == sum(runs.pulls.size for runs in results)
+    last = frame.filter((pl.col("horizon") == 50) & (pl.col("n") == 50) & (pl.col("policy") == "Uniform()"))
+    assert last["pulls"].to_list() == results[0].pulls[4, :, -1].ravel().tolist()
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_memory_does_not_grow_with_the_horizon() -> None:
+    import tracemalloc
+
+    def peak(horizon: int) -> int:
+        found = small(horizons=[horizon], checkpoints=[10, 100], replications=4)
+        tracemalloc.start()
+        eq.sweep(found, workers=1)
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return size
+
+    peak(1000)
+    assert peak(1_000_000) < 1.5 * peak(1000)
