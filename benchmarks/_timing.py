@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,9 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
 
 
 def verdict(what: str, value: float, wanted: float, *, at_most: bool = False) -> None:
-    """Print whether a goal was reached."""
+    """Print whether a goal was reached; nothing in a smoke run."""
+    if "--smoke" in sys.argv:  # too short to judge by
+        return
     reached = value <= wanted if at_most else value >= wanted
     sign = "at most" if at_most else "at least"
     print(f"{'reached' if reached else 'MISSED '}  {what}: {value:,.2f} (goal: {sign} {wanted:,g})")

@@ -35,7 +35,7 @@ CHANCE = {"forcing": 0.0, "reward_weight": 0.6}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LogShares(eq.SeparableObjective):
+class ByDerivative(eq.SeparableObjective):
     def derivative(self, share, mean, std, reward_weight):
         return reward_weight * mean + (1 - reward_weight) / mean.size / share
 
@@ -119,8 +119,8 @@ def policies_for(n_arms):
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.MEAN_SQUARE),
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(power=0.75, importance=rising)),
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(importance=rising)),
-        eq.ForcingBalance(**W, forcing=0.1, objective=LogShares()),
-        eq.ForcingBalance(**CHANCE, tracking="sample", objective=LogShares()),
+        eq.ForcingBalance(**W, forcing=0.1, objective=ByDerivative()),
+        eq.ForcingBalance(**CHANCE, tracking="sample", objective=ByDerivative()),
         eq.GAFS(),
         eq.GAFSMax(forcing=0.3),
         eq.UCB(scale=0.7),
@@ -199,7 +199,7 @@ N_POLICIES = len(policies_for(2))
 @pytest.mark.parametrize("index", range(N_POLICIES), ids=lambda k: f"{k}-{type(policies_for(2)[k]).__name__}")
 def test_compiled_decisions_are_those_of_ask_and_tell(index, make):
     policy = policies_for(5)[index]
-    in_python = isinstance(getattr(policy, "objective", None), LogShares)  # a millisecond per step
+    in_python = isinstance(getattr(policy, "objective", None), ByDerivative)  # a millisecond per step
     assert_same_as_asking(policy, make(5), 60 if in_python else 250, seed=17, replications=[0, 1, 9])
 
 

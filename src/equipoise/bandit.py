@@ -107,9 +107,11 @@ class Bandit:
         """
         if isinstance(arm, (int, str, np.integer)):
             pairs = [(self.index(arm), checked_reward(reward))]
+            self._require_pending(pairs[0][0], 1)
         else:
             pairs = self._checked_pairs(arm, reward)
-        self._require_pending([index for index, _ in pairs])
+            for index, count in Counter(index for index, _ in pairs).items():
+                self._require_pending(index, count)
         for index, value in pairs:
             self.stats.update(index, value)
 
@@ -210,14 +212,13 @@ class Bandit:
             raise InvalidInput(f"tell needs as many rewards as arms; got {arms!r} and {rewards!r}") from None
         return [(self.index(arm), checked_reward(reward)) for arm, reward in pairs]
 
-    def _require_pending(self, indices: list[int]) -> None:
-        for index, count in Counter(indices).items():
-            pending = self.stats.assigned[index] - self.stats.pulls[index]
-            if count > pending:
-                raise UnexpectedReward(
-                    f"arm {self.arms[index]!r} has {pending} pending assignments; got {count} rewards",
-                    hint="record(arm, reward) counts a pull that was not asked for",
-                )
+    def _require_pending(self, index: int, count: int) -> None:
+        pending = self.stats.assigned[index] - self.stats.pulls[index]
+        if count > pending:
+            raise UnexpectedReward(
+                f"arm {self.arms[index]!r} has {pending} pending assignments; got {count} rewards",
+                hint="record(arm, reward) counts a pull that was not asked for",
+            )
 
 
 def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[Arm, ...]:
