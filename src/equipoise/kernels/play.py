@@ -92,9 +92,8 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
     bits[0] = first
     near, arm = 0, 0
     for i in range(n):
-        is_near = score[i] >= bar
-        near += is_near
-        arm += i * is_near
+        near += 1 if score[i] >= bar else 0
+        arm += i if score[i] >= bar else 0
     return arm if near == 1 else -1
 
 
