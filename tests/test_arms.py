@@ -271,6 +271,7 @@ def test_rewards_from_a_csv_file(tmp_path):
         ('arm,reward\n"a\nb",1\nb,\n', "people.csv, line 4: reward must be a finite number; got ''"),
         ("arm,reward\na,1\n ,2\n", "people.csv, line 3: each row needs the name of its arm; got none"),
         ("arm,result\na,1\n", "people.csv, line 1: expected the columns arm and reward; got arm, result"),
+        ('arm,"\x1b[1mre\nward"\na,1\n', r"expected the columns arm and reward; got arm, \\x1b\[1mre\\nward"),
         ("", "people.csv, line 1: expected the columns arm and reward; got an empty file"),
         ("arm,reward\n", "people.csv: expected at least one row; got none"),
     ],

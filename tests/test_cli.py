@@ -10,15 +10,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import golden
 import numpy as np
 import pytest
+import typer
 import typer.main
 
 import equipoise as eq
 from equipoise import cli, printing
+from equipoise.cli.errors import Command
 
 FIVE = ("--mean", "1,1.5,2,4,5", "--std", ",".join(repr(float(std)) for std in golden.FIVE_STDS))
 TWO = ("--mean", "1,2", "--std", "1,1")
@@ -292,6 +294,16 @@ def test_bytes_that_are_not_utf8_are_told_with_their_line(run: Runner) -> None:
     assert result.err.startswith("error: standard input, line 3: expected text in UTF-8; got the byte 0xe9\nhint: ")
 
 
+def test_control_characters_of_a_file_are_shown_and_not_obeyed(run: Runner, tmp_path: Path) -> None:
+    file = tmp_path / "arms.csv"
+    file.write_text('arm,\x1b[31mmean,"std\nhint: none\x07"\na,1,1\n')
+    result = run("allocate", "--arms", file, "--error", 2)
+    assert result.code == 1
+    assert result.err.endswith("each once; got arm,\\x1b[31mmean,std\\nhint: none\\x07\n")
+    renamed = file.rename(tmp_path / "a\x1b[1mb.csv")
+    assert "a\\x1b[1mb.csv, line 2: expected" in run("allocate", "--arms", renamed, "--error", 2).err
+
+
 # --- errors and exit codes --------------------------------------------------------------------------------------------
 
 
@@ -330,7 +342,7 @@ def test_what_fails_exits_with_1(
         ),
         (["allocate", *TWO], "exactly one of --reward-weight, --error and --reward; got none"),
         (["allocate", *TWO, "--error", "2", "--reward", "1"], "--reward; got --error and --reward"),
-        (["allocate", *TWO, "--reward-weight", "1.3"], "reward_weight must be in [0, 1]; got 1.3"),
+        (["allocate", *TWO, "--reward-weight", "1.3"], "error: --reward-weight must be in [0, 1]; got 1.3"),
         (["allocate", *TWO, "--error", "2", "--json", "--csv"], "give --json or --csv; got both"),
         (["allocate", *TWO, "--arms", "x.csv", "--error", "2"], "either by --arms or by --mean, --std and --name"),
         (
@@ -352,14 +364,17 @@ def test_what_fails_exits_with_1(
         ),
         (["allocate", *TWO, "--name", "a", "--error", "2"], "--name must have 2 entries, as many as --mean; got 1"),
         (["allocate", *TWO, "--name", "a,a", "--error", "2"], "name of its own; got 'a' for arm 2"),
-        (["allocate", *TWO, "--floor", "0.6", "--error", "2"], "floors must add up to at most 1; got 1.2 for 2 arms"),
-        (["allocate", *TWO, "--floor", "0,0,0", "--error", "2"], "floor must have 2 entries"),
-        (["allocate", *TWO, "--horizon", "0", "--error", "2"], "horizon must be at least 1; got 0"),
+        (["allocate", *TWO, "--floor", "0.6", "--error", "2"], "error: --floor must add up to at most 1; got 1.2"),
+        (
+            ["allocate", *TWO, "--floor", "0,0,0", "--error", "2"],
+            "error: --floor must have 2 entries, one per arm; got 3",
+        ),
+        (["allocate", *TWO, "--horizon", "0", "--error", "2"], "error: --horizon must be at least 1; got 0"),
         (["allocate", *TWO, "--error", "2", "--chart", "x.gif"], "must end in .html, .png, .svg or .pdf; got 'x.gif'"),
-        (["frontier", *TWO, "--weights", "0,2"], "reward_weights must be in [0, 1]; got 2.0"),
+        (["frontier", *TWO, "--weights", "0,2"], "error: --weights must be in [0, 1]; got 2.0"),
         (["frontier", *TWO, "--points", "1"], "--points must be at least 2; got 1"),
         (["frontier", *TWO, "--points", "3", "--weights", "0"], "give --weights or --points; got both"),
-        (["demo", "--reward-weight", "2"], "reward_weight must be in [0, 1]; got 2.0"),
+        (["demo", "--reward-weight", "2"], "error: --reward-weight must be in [0, 1]; got 2.0"),
         (["demo", "--out", "x.txt"], "must end in .html, .png, .svg or .pdf; got 'x.txt'"),
     ],
 )
@@ -371,6 +386,34 @@ def test_bad_options_exit_with_2(
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("error: ")
     assert message in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "told"),
+    [
+        (["--share", "9"], "floor must be in [0, 1]; got 9", "--share must be in [0, 1]; got 9"),
+        (["--share", "9"], "floors must add up to at most 1", "--share must add up to at most 1"),
+        (["--share", "9"], "floor is for other commands", "--share is for other commands"),
+        (["--share", "9"], "floorboards must be dry", "floorboards must be dry"),
+        (["--share", "9"], "the floor must be dry", "the floor must be dry"),
+        (
+            ["--share", "9"],
+            "study.toml, line 3: floor must be in [0, 1]",
+            "study.toml, line 3: floor must be in [0, 1]",
+        ),
+        ([], "floor must be in [0, 1]; got 9", "floor must be in [0, 1]; got 9"),
+    ],
+)
+def test_errors_name_the_option_that_was_typed(arguments: list[str], message: str, told: str) -> None:
+    app = typer.Typer()
+
+    @app.command(cls=Command)
+    def command(floor: Annotated[float, typer.Option("--share")] = 0.0) -> None:
+        raise eq.InvalidInput(message, hint="floor must stay")
+
+    with pytest.raises(eq.InvalidInput) as error:
+        app(arguments, standalone_mode=False)
+    assert str(error.value) == f"{told}\nhint: floor must stay"
 
 
 @pytest.mark.parametrize(

@@ -9,38 +9,11 @@ from dataclasses import dataclass
 import golden
 import numpy as np
 import pytest
+from own_policies import CHANCE, DOptimal, LeastAssigned, W
 
 import equipoise as eq
 from equipoise.policies.compiled import CompiledPolicy
 from equipoise.testing import PolicyContract
-
-W = {"reward_weight": 0.7}
-CHANCE = {"forcing": 0.0, "reward_weight": 0.6}
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class DOptimal(eq.SeparableObjective):
-    """D-optimality: reward against the average logarithm of the shares."""
-
-    def derivative(self, share, mean, std, reward_weight):
-        return reward_weight * mean + (1 - reward_weight) / mean.size / share
-
-    def inverse_derivative(self, slope, mean, std, reward_weight):
-        with np.errstate(divide="ignore"):
-            share = (1 - reward_weight) / mean.size / (slope - reward_weight * mean)
-        return np.where(share > 0, share, np.inf)  # a slope below the arm's reward is met by no share
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class LeastAssigned(eq.Policy):
-    """A policy as a user writes it."""
-
-    patience: int = 1
-
-    def probabilities(self, stats):
-        chance = 1.0 / (self.patience + stats.assigned)
-        return chance / chance.sum()
-
 
 EXACT = [
     eq.ForcingBalance(**W),

@@ -141,16 +141,21 @@ def test_a_frame_is_written_beside_the_results(run: Any, folder: Path) -> None:
     [
         (["nowhere.toml"], 1, "cannot read nowhere.toml: No such file or directory"),
         (["bad.toml"], 1, "bad.toml, line 11: unknown policy 'Unifrom'; known are "),
-        (["study.toml", "--replications", "0"], 2, "replications must be at least 1; got 0"),
-        (["study.toml", "--backend", "slurm"], 2, "backend must be one of threads, processes, ray, dask; got 'slurm'"),
+        (["study.toml", "--replications", "0"], 2, "error: --replications must be at least 1; got 0"),
+        (["study.toml", "--backend", "slurm"], 2, "error: --backend must be one of threads, processes, ray, dask"),
         (["study.toml", "--out", "x.csv"], 2, "the file for results must end in .npz; got 'x.csv'"),
         (["study.toml", "--out", "no/x.npz"], 1, "no folder no\nhint: mkdir -p no"),
         (["study.toml", "--frame", "x.txt"], 2, "a file for a frame must end in .csv or .parquet; got 'x.txt'"),
         (["study.toml", "--json", "--csv"], 2, "give --json or --csv; got both"),
-        ([*TWO, "--policy", "Uniform"], 2, "horizon is missing; needed are horizon, arms and policies"),
-        ([*TWO, "--horizon", "5"], 2, "policies is missing; needed are horizon, arms and policies"),
-        (["--policy", "Uniform", "--horizon", "5"], 2, "arms is missing; needed are horizon, arms and policies"),
-        ([*TWO, "--policy", "Uniform", "--horizon", "5.5"], 2, "horizon must be a whole number; got 5.5"),
+        ([*TWO, "--policy", "Uniform"], 2, "error: --horizon is missing\nhint: give "),
+        ([*TWO, "--horizon", "5"], 2, "error: --policy is missing\nhint: give "),
+        (["--policy", "Uniform", "--horizon", "5"], 2, "error: the arms are missing\nhint: give "),
+        ([*TWO, "--policy", "Uniform", "--horizon", "5.5"], 2, "error: --horizon must be a whole number; got 5.5"),
+        (["study.toml", "--horizon", "0"], 2, "error: --horizon must be at least 1; got 0"),
+        (["study.toml", "--reward-weight", "0.5,2"], 2, "error: --reward-weight must be in [0, 1]; got 2.0"),
+        (["study.toml", "--forcing", "-1"], 2, "error: --forcing must be in [0, inf); got -1.0"),
+        (["study.toml", "--report-weight", "2"], 2, "error: --report-weight must be in [0, 1]; got 2.0"),
+        (["study.toml", "--workers", "0"], 2, "error: --workers must be at least 1; got 0"),
         ([*TWO, "--policy", "Unifrom", "--horizon", "5"], 2, "unknown policy 'Unifrom'; known are "),
         ([*TWO, "--policy", "UCB:", "--horizon", "x"], 2, "--horizon must be numbers separated by commas; got 'x'"),
         ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "a policy must be NAME or NAME:parameter=value"),
@@ -167,6 +172,14 @@ def test_what_is_wrong_is_told_before_anything_is_played(
     assert "error: " in err
     assert message in err
     assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_parameter_of_a_policy_is_not_taken_for_the_option_of_that_name(run: Any) -> None:
+    options = ("--reward-weight", 0.5, "--horizon", 5, *TWO)
+    assert run("--policy", "GAFS", "--policy", "ForcingBalance:reward_weight=2", *options)[2] == (
+        "error: reward_weight must be in [0, 1]; got 2\n"
+    )
+    assert run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: horizon must be at least 1; got 0\n"
 
 
 def test_results_of_another_study_are_not_overwritten(run: Any) -> None:

@@ -21,86 +21,16 @@ import golden
 import numba
 import numpy as np
 import pytest
+from own_policies import CHANCE, Contrary, Curious, CuriousCompiled, DOptimal, W
 from scipy import stats
 
 import equipoise as eq
 from equipoise.kernels.random import decision_uniform
 
 FIVE = eq.Gaussian(mean=golden.FIVE_MEANS, std=golden.FIVE_STDS)
-W = {"reward_weight": 0.7}
-CHANCE = {"forcing": 0.0, "reward_weight": 0.6}
 
 
 # Policies and arms for the parity tests
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class ByDerivative(eq.SeparableObjective):
-    def derivative(self, share, mean, std, reward_weight):
-        return reward_weight * mean + (1 - reward_weight) / mean.size / share
-
-    def inverse_derivative(self, slope, mean, std, reward_weight):
-        with np.errstate(divide="ignore"):
-            share = (1 - reward_weight) / mean.size / (slope - reward_weight * mean)
-        return np.where(share > 0, share, np.inf)
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Curious(eq.Policy):
-    """In plain Python: arms with a small count or a large mean are likelier."""
-
-    patience: float = 1.0
-    taste: float = 0.5
-
-    def probabilities(self, stats):
-        weight = np.empty(stats.n_arms)
-        for i in range(stats.n_arms):
-            liked = math.exp(self.taste * stats.mean[i]) if stats.pulls[i] > 0 else 1.0
-            weight[i] = liked / (self.patience + stats.assigned[i])
-        total = 0.0
-        for i in range(stats.n_arms):
-            total += weight[i]
-        return weight / total
-
-
-@numba.njit
-def fill_curious(parameters, t, assigned, pulls, mean, std, probability):
-    patience, taste = parameters
-    total = 0.0
-    for i in range(probability.size):
-        liked = math.exp(taste * mean[i]) if pulls[i] > 0 else 1.0
-        probability[i] = liked / (patience + assigned[i])
-        total += probability[i]
-    for i in range(probability.size):
-        probability[i] /= total
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class CuriousCompiled(eq.NumbaPolicy):
-    """The same, compiled."""
-
-    patience: float = 1.0
-    taste: float = 0.5
-
-    def filler(self):
-        return fill_curious
-
-    def target(self, stats):
-        return stats.pulls / stats.n_assigned if stats.pulls.min() > 0 else None
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Contrary(eq.ForcingBalance):
-    """A built-in policy with a method of its own, which the compiled loop must not pass over."""
-
-    def prepare(self, n_arms):
-        choose = super().prepare(n_arms)
-
-        def contrary(stats, uniform):
-            choice = choose(stats, uniform)
-            return choice if choice.forced else eq.Choice(n_arms - 1 - choice.arm, 1.0)
-
-        return contrary
 
 
 def policies_for(n_arms):
@@ -119,8 +49,8 @@ def policies_for(n_arms):
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.MEAN_SQUARE),
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(power=0.75, importance=rising)),
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(importance=rising)),
-        eq.ForcingBalance(**W, forcing=0.1, objective=ByDerivative()),
-        eq.ForcingBalance(**CHANCE, tracking="sample", objective=ByDerivative()),
+        eq.ForcingBalance(**W, forcing=0.1, objective=DOptimal()),
+        eq.ForcingBalance(**CHANCE, tracking="sample", objective=DOptimal()),
         eq.GAFS(),
         eq.GAFSMax(forcing=0.3),
         eq.UCB(scale=0.7),
@@ -199,7 +129,7 @@ N_POLICIES = len(policies_for(2))
 @pytest.mark.parametrize("index", range(N_POLICIES), ids=lambda k: f"{k}-{type(policies_for(2)[k]).__name__}")
 def test_compiled_decisions_are_those_of_ask_and_tell(index, make):
     policy = policies_for(5)[index]
-    in_python = isinstance(getattr(policy, "objective", None), ByDerivative)  # a millisecond per step
+    in_python = isinstance(getattr(policy, "objective", None), DOptimal)  # a millisecond per step
     assert_same_as_asking(policy, make(5), 60 if in_python else 250, seed=17, replications=[0, 1, 9])
 
 
@@ -339,8 +269,8 @@ def test_results_do_not_depend_on_how_replications_are_split():
 def test_results_do_not_depend_on_how_a_replication_is_sliced(monkeypatch):
     policies = [eq.ForcingBalance(reward_weight=0.9), Curious(), CuriousCompiled()]
     whole = eq.simulate(policies, mixed(6), 400, 2, seed=3)
-    monkeypatch.setattr("equipoise.simulation._FIRST_SLICE_STEPS", 1)
-    monkeypatch.setattr("equipoise.simulation._SHORT_SLICE", 0.0)  # never longer
+    monkeypatch.setattr("equipoise.simulation.playing.FIRST_SLICE_STEPS", 1)
+    monkeypatch.setattr("equipoise.simulation.playing.SHORT_SLICE", 0.0)  # never longer
     assert eq.simulate(policies, mixed(6), 400, 2, seed=3) == whole
 
 
@@ -589,7 +519,7 @@ def test_bad_arguments_are_refused_before_any_work(change, message, monkeypatch)
     def never(*arguments, **options):
         raise AssertionError("work began")
 
-    monkeypatch.setattr("equipoise.simulation._mover", never)
+    monkeypatch.setattr("equipoise.simulation.playing.mover", never)
     arguments = {"policies": eq.UCB(), "arms": FIVE, "horizon": 100, "replications": 2, "seed": 1} | change
     with pytest.raises(eq.InvalidInput, match=message):
         eq.simulate(**arguments)

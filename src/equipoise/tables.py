@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise.errors import EquipoiseError, InvalidInput, visible
 
 COLUMNS = ("arm", "mean", "std")
 """Columns that a CSV file of arms must have."""
@@ -101,7 +101,8 @@ def parse_arms(text: str, source: str) -> Arms:
             if not place:
                 header = [cell.lower() for cell in cells]
                 if any(header.count(column) != 1 for column in COLUMNS):
-                    raise wrong(f"expected a header with columns arm, mean and std, each once; got {','.join(cells)}")
+                    got = visible(",".join(cells))
+                    raise wrong(f"expected a header with columns arm, mean and std, each once; got {got}")
                 place = {column: header.index(column) for column in COLUMNS}
                 continue
             arm, mean, std = (cells[at] if at < len(cells) else "" for at in place.values())

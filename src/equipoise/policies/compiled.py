@@ -11,7 +11,7 @@ from equipoise import checks
 from equipoise.policies.policy import Choice, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from equipoise.arrays import FloatArray
     from equipoise.kernels.rules import Rule
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from equipoise.stats import ArmStats
 
     Decider = Callable[[ArmStats], tuple[int, bool]]
-
-TRACKINGS = ("difference", "ratio", "sample", "windowed")
-"""Ways to turn a target into a pull, in the order of their codes in the kernel."""
 
 
 class CompiledPolicy(Policy):
@@ -100,11 +97,3 @@ def _scratch(n_arms: int) -> tuple[FloatArray, FloatArray]:
     from equipoise.kernels.rules import WORK_ROWS
 
     return np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
-
-
-def as_floor(floor: float | Sequence[float]) -> float | tuple[float, ...]:
-    """Return a floor as a policy keeps it: a float, or a tuple with one float per arm."""
-    if np.ndim(floor) == 0:
-        return checks.number_between("floor", floor, 0, 1)
-    shares = checks.non_negative("floor", floor)
-    return tuple(checks.floors(shares, shares.size).tolist())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from equipoise import checks
-from equipoise.policies.compiled import TRACKINGS, CompiledPolicy
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import TRACKINGS, checked
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
@@ -41,12 +40,7 @@ class Fixed(CompiledPolicy):
 
     def __post_init__(self) -> None:
         shares = checks.allocation("allocation", self.allocation)
-        self._set(
-            allocation=tuple(shares.tolist()),
-            tracking=checks.one_of("tracking", self.tracking, TRACKINGS),
-            window=checks.number_between("window", self.window, 1, np.inf),
-            mixing=checks.number_between("mixing", self.mixing, 0, 1),
-        )
+        self._set(allocation=tuple(shares.tolist()), **checked(self, "tracking", "window", "mixing"))
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return the allocation in its place among the numbers per arm."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from equipoise import checks
 from equipoise.errors import InvalidInput
-from equipoise.policies.compiled import TRACKINGS, CompiledPolicy, as_floor
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import TRACKINGS, checked
 from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
 if TYPE_CHECKING:
@@ -75,15 +74,8 @@ class ForcingBalance(CompiledPolicy):
             objective = Objective.from_dict(objective)
         if not isinstance(objective, Objective):
             raise InvalidInput(f"objective must be one of {', '.join(Objective.names())}; got {objective!r}")
-        self._set(
-            reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
-            forcing=checks.number_between("forcing", self.forcing, 0, np.inf),
-            floor=as_floor(self.floor),
-            objective=objective,
-            tracking=checks.one_of("tracking", self.tracking, TRACKINGS),
-            window=checks.number_between("window", self.window, 1, np.inf),
-            mixing=checks.number_between("mixing", self.mixing, 0, 1),
-        )
+        parameters = checked(self, "reward_weight", "forcing", "floor", "tracking", "window", "mixing")
+        self._set(objective=objective, **parameters)
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if floors or importance are not one per arm."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from equipoise import checks
-from equipoise.policies.compiled import TRACKINGS, CompiledPolicy
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import TRACKINGS, checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -40,7 +38,7 @@ class GAFSMax(CompiledPolicy):
     forcing: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(forcing=checks.number_between("forcing", self.forcing, 0, np.inf))
+        self._set(**checked(self, "forcing"))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

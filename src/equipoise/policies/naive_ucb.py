@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from equipoise import checks
-from equipoise.policies.compiled import CompiledPolicy, as_floor
-from equipoise.stats import LARGEST_REWARD
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -54,15 +53,7 @@ class NaiveUCB(CompiledPolicy):
     floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
-        self._set(
-            reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
-            failure_probability=checks.number_between(
-                "failure_probability", self.failure_probability, 0, 1, open_low=True
-            ),
-            scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD),
-            smallest_std=checks.number_between("smallest_std", self.smallest_std, 0, LARGEST_REWARD),
-            floor=as_floor(self.floor),
-        )
+        self._set(**checked(self, "reward_weight", "failure_probability", "scale", "smallest_std", "floor"))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

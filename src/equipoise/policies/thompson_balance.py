@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from equipoise import checks
-from equipoise.policies.compiled import CompiledPolicy, as_floor
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -47,11 +47,7 @@ class ThompsonBalance(CompiledPolicy):
     floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
-        self._set(
-            reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
-            draws=checks.whole_number("draws", self.draws, 1, 1_000_000),
-            floor=as_floor(self.floor),
-        )
+        self._set(**checked(self, "reward_weight", "draws", "floor"))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

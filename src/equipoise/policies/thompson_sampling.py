@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from equipoise import checks
 from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -31,15 +31,15 @@ class ThompsonSampling(CompiledPolicy):
     Examples
     --------
     >>> from equipoise.stats import ArmStats
-    >>> stats = ArmStats.from_summary([100, 100], [1.0, 1.1], [1.0, 1.0])
+    >>> stats = ArmStats.from_summary([100, 100], [1.0, 1.2], [1.0, 1.0])
     >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
-    array([0.2, 0.8])
+    array([0.1, 0.9])
     """
 
     draws: int = 16
 
     def __post_init__(self) -> None:
-        self._set(draws=checks.whole_number("draws", self.draws, 1, 1_000_000))
+        self._set(**checked(self, "draws"))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from equipoise import checks
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.stats import LARGEST_REWARD
+from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -39,7 +38,7 @@ class UCB(CompiledPolicy):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD))
+        self._set(**checked(self, "scale"))
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from equipoise import checks
-from equipoise.policies.compiled import CompiledPolicy, as_floor
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import checked
 from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
@@ -57,13 +58,9 @@ class UCBExplore(CompiledPolicy):
 
     def __post_init__(self) -> None:
         self._set(
-            reward_weight=checks.number_between("reward_weight", self.reward_weight, 0, 1),
+            **checked(self, "reward_weight", "failure_probability", "floor"),
             horizon=checks.whole_number("horizon", self.horizon, 1, 10**15),
-            failure_probability=checks.number_between(
-                "failure_probability", self.failure_probability, 0, 1, open_low=True
-            ),
             scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD, open_low=True),
-            floor=as_floor(self.floor),
         )
 
     def rule(self) -> Rule:

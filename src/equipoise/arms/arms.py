@@ -1,0 +1,107 @@
+"""What all kinds of arms have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.arms.drawing import reward_kernel
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.arms.drawing import Drawing
+    from equipoise.arrays import FloatArray
+
+
+class Arms(ABC):
+    """A set of arms. The s-th reward of an arm in a replication depends on (seed, replication, arm, s) alone.
+
+    Attributes
+    ----------
+    mean, std : array (n_arms,)
+        What an experiment tries to find out.
+    """
+
+    mean: FloatArray
+    std: FloatArray
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.mean.size
+
+    @abstractmethod
+    def make_drawing(self) -> Drawing:
+        """Return the arms as the compiled loop sees them."""
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """The arms as the compiled loop sees them, made once."""
+        return self.make_drawing()
+
+    def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
+        """Return the rewards that belong to uniform numbers in (0, 1), for arms that only Python can draw from."""
+        raise InvalidInput(f"arm {arm} of {type(self).__name__} is drawn in compiled code")
+
+    def rewards(self, arm: int, *, seed: int, replication: int = 0, first: int = 0, count: int = 1) -> FloatArray:
+        """Return the rewards numbered first, ..., first + count - 1 of an arm in a replication.
+
+        They are those that `simulate` hands out, to every policy.
+
+        Examples
+        --------
+        >>> from equipoise.arms import Gaussian
+        >>> arms = Gaussian(mean=[1.0, 2.0], std=[0.1, 0.2])
+        >>> arms.rewards(1, seed=7, count=3).round(3)
+        array([1.955, 2.234, 1.807])
+        >>> arms.rewards(1, seed=7, first=2).round(3)
+        array([1.807])
+        """
+        arm = checks.whole_number("arm", arm, 0, self.n_arms - 1)
+        seed = checks.whole_number("seed", seed, 0, 2**63 - 1)
+        replication = checks.whole_number("replication", replication, 0, 2**63 - 1)
+        first, count = checks.whole_number("first", first, 0), checks.whole_number("count", count, 0)
+        start = first - first % 4
+        drawn = np.empty((first + count - start + 3) // 4 * 4)
+        self.fill(arm, seed, replication, start, drawn)
+        return drawn[first - start : first - start + count]
+
+    def fill(self, arm: int, seed: int, replication: int, first: int, out: FloatArray) -> None:
+        """Write the rewards numbered first, first + 1, ...; `first` and the size of `out` are multiples of 4."""
+        kernel, (kind, shape, pool) = reward_kernel(), self.drawing
+        kernel.fill_rewards(int(kind[arm]), shape, pool, seed, replication, arm, first, out)
+        if kind[arm] == kernel.EXTERNAL:
+            # Many a quantile function is infinite, or outside its support, at exactly 0.
+            out[:] = self.external_rewards(arm, np.maximum(out, 2.0**-54))
+            if not np.isfinite(out).all():
+                got = out[~np.isfinite(out)][0]
+                raise InvalidInput(f"rewards must be finite; got {got} from arm {arm} of {type(self).__name__}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the arms are as plain data, for records of a simulation."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {"name": type(self).__name__} | {field.name: plain(getattr(self, field.name)) for field in fields}
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.n_arms))
+
+
+def keep(arms: Arms, **values: Any) -> None:
+    """Put checked values in their fields, for `__post_init__` only; arrays are copied, so that nobody changes them."""
+    for name, value in values.items():
+        object.__setattr__(arms, name, value.copy() if isinstance(value, np.ndarray) else value)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a field as plain data."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [plain(x) for x in value] if isinstance(value, tuple) else value

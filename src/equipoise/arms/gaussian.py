@@ -1,0 +1,41 @@
+"""Gaussian arms, those of the paper's experiments  [Sect. 5]."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from equipoise import checks
+from equipoise.arms.arms import Arms, keep
+from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from equipoise.arrays import FloatArray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Gaussian(Arms):
+    """Arms with Gaussian rewards.
+
+    Examples
+    --------
+    >>> Gaussian(mean=[1, 2], std=[0.5, 1]).n_arms
+    2
+    """
+
+    mean: FloatArray
+    std: FloatArray
+
+    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+
+        def __init__(self, *, mean: ArrayLike, std: ArrayLike) -> None: ...
+
+    def __post_init__(self) -> None:
+        mean, std = checks.means_and_stds(self.mean, self.std)
+        keep(self, mean=mean, std=std)
+
+    def make_drawing(self) -> Drawing:
+        """Return the arms as the compiled loop sees them."""
+        return drawing_of(reward_kernel().GAUSSIAN, self.mean, self.std)

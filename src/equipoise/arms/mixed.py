@@ -1,0 +1,69 @@
+"""Arms of several kinds in one experiment."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.arms.arms import Arms, keep
+from equipoise.arms.drawing import Drawing, reward_kernel
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Mixed(Arms):
+    """Arms of several kinds, one after another.
+
+    Parameters
+    ----------
+    parts : sequence of Arms
+
+    Examples
+    --------
+    >>> from equipoise.arms import Bernoulli, Gaussian
+    >>> Mixed(parts=[Gaussian(mean=[1.0], std=[0.5]), Bernoulli(mean=[0.2, 0.5])]).n_arms
+    3
+    """
+
+    parts: tuple[Arms, ...]
+    mean: FloatArray = dataclasses.field(init=False, repr=False)
+    std: FloatArray = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        given = self.parts
+        if not hasattr(given, "__len__") or not len(given) or not all(isinstance(part, Arms) for part in given):
+            raise InvalidInput(f"parts must be arms such as Gaussian(mean=[1], std=[1]); got {self.parts!r}")
+        mean, std = (np.concatenate([getattr(part, name) for part in self.parts]) for name in ("mean", "std"))
+        keep(self, parts=tuple(self.parts), mean=mean, std=std)
+
+    def make_drawing(self) -> Drawing:
+        """Return the arms as the compiled loop sees them."""
+        shapes, pooled = [], 0
+        for kind, shape, pool in (part.drawing for part in self.parts):
+            # A stretch of the pool starts where it did, after the pools of the parts before.
+            moved = shape.copy()
+            moved[0, kind == reward_kernel().EMPIRICAL] += pooled
+            shapes.append(moved)
+            pooled += pool.size
+        return Drawing(
+            np.concatenate([part.drawing.kind for part in self.parts]),
+            np.concatenate(shapes, axis=1),
+            np.concatenate([part.drawing.pool for part in self.parts]),
+        )
+
+    def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
+        """Return the rewards of the part the arm belongs to."""
+        for part in self.parts:
+            if arm < part.n_arms:
+                return part.external_rewards(arm, uniform)
+            arm -= part.n_arms
+        raise InvalidInput(f"there is no such arm; the last is {self.n_arms - 1}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts as plain data."""
+        return {"name": "Mixed", "parts": [part.to_dict() for part in self.parts]}

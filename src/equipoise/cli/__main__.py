@@ -1,0 +1,6 @@
+"""Run the command as `python -m equipoise.cli`."""
+
+from equipoise.cli.application import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Options that several commands share, and what becomes of their text."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.printing import Format
+
+
+def option(name: str, panel: str, metavar: str | None, text: str) -> Any:
+    """Return an option; the panel is the heading under which the help lists it."""
+    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=panel)
+
+
+ArmsFile = Annotated[str | None, option("--arms", "Arms", "FILE", "CSV with columns arm, mean, std; - reads stdin.")]
+Mean = Annotated[str | None, option("--mean", "Arms", "1,2,3", "Mean rewards of the arms.")]
+Std = Annotated[str | None, option("--std", "Arms", "1,1,1", "Standard deviations of the arms' rewards.")]
+Name = Annotated[str | None, option("--name", "Arms", "A,B,C", "Names of the arms, if not 1, 2, ...")]
+Floor = Annotated[str, option("--floor", "Goal", "X", "Smallest share of every arm; or one per arm, as 0.1,0,0.")]
+AsJson = Annotated[bool, option("--json", "Output", None, "Print one JSON object, at full precision.")]
+AsCsv = Annotated[bool, option("--csv", "Output", None, "Print CSV, at full precision.")]
+ChartFile = Annotated[Path | None, option("--chart", "Output", "FILE", "Draw it: .html, .png, .svg or .pdf.")]
+
+
+def output_format(as_json: bool, as_csv: bool) -> "Format":
+    """Return how to print the result."""
+    if as_json and as_csv:
+        raise InvalidInput("give --json or --csv; got both")
+    return "json" if as_json else "csv" if as_csv else "table"
+
+
+def check_chart(path: Path | None) -> None:
+    """Raise if a chart is wanted that could not be drawn or written, before anything is computed."""
+    if path is not None:
+        from equipoise.charts import checked_chart_path
+
+        checked_chart_path(path)
+
+
+def save_chart(chart: Any, path: Path) -> None:
+    """Write a chart and say so."""
+    from equipoise import charts
+
+    charts.save_chart(chart, path)
+    print(f"chart written to {path}", file=sys.stderr)
+
+
+def floor_shares(text: str) -> float | tuple[float, ...]:
+    """Return one floor for all arms, or one for each."""
+    from equipoise.tables import numbers
+
+    lowest = numbers("--floor", text)
+    return lowest if len(lowest) > 1 else lowest[0]
+
+
+def compile_solver() -> None:
+    """Solve something small, so that what takes long the first time is done and named."""
+    from equipoise.objective import optimal_allocation
+    from equipoise.printing import slow_start_note
+
+    with slow_start_note():
+        optimal_allocation((0.0, 1.0), (1.0, 1.0), reward_weight=0.5)
