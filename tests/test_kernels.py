@@ -9,8 +9,11 @@ import sys
 import mpmath
 import numpy as np
 import pytest
+import scipy
 
 from equipoise.kernels import incremental
+from equipoise.kernels.gamma import log_gamma_draw
+from equipoise.kernels.normal import make_normal, normal
 from equipoise.kernels.random import DECISION, decision_uniform, philox, unit
 from equipoise.kernels.shares import COLD, WORK_ROWS, allocate, inverse_cube_roots
 
@@ -156,3 +159,36 @@ def test_compiled_and_plain_python_take_the_same_decisions_to_the_last_bit(tmp_p
     ]
     assert len(outputs[0]) > 10_000
     assert outputs[0] == outputs[1]
+
+
+def test_normal_numbers_are_the_quantiles_of_their_uniform_numbers():
+    uniform = (
+        np.concatenate([np.random.default_rng(0).integers(0, 2**53, 20_000), [0, 1, 2**52 - 1, 2**52, 2**53 - 1]])
+        * 2.0**-53
+    )
+    # Half a step of 2^-53 above the uniform number, in the half below 0.5 where that is exact, the rest by symmetry.
+    lower = np.minimum(uniform, 1 - uniform - 2.0**-53) + 2.0**-54
+    expected = np.where(uniform < 0.5, 1, -1) * scipy.special.ndtri(lower)
+    ours = np.array([normal(u) for u in uniform])
+    np.testing.assert_allclose(ours, expected, rtol=1e-14, atol=1e-16)
+    assert np.all(np.isfinite(ours)) and np.all(ours != 0)
+    assert ours[-1] == -ours[-5]  # the largest word and the smallest
+
+
+def test_many_normal_numbers_at_once_are_those_made_one_by_one():
+    uniform = np.random.default_rng(1).integers(0, 2**53, 10_000) * 2.0**-53
+    values = uniform.copy()
+    make_normal(values, 3.0, 0.5)
+    assert values.tolist() == [3.0 + 0.5 * normal(u) for u in uniform]
+
+
+@pytest.mark.parametrize("shape", [0.05, 0.5, 1.0, 3.5, 400.0])
+def test_gamma_draws_have_the_distribution_they_should_and_leave_an_independent_number(shape):
+    zero = np.uint64(0)
+    draws = np.array(
+        [log_gamma_draw(shape, np.uint64(7), zero, np.uint64(k), zero, np.uint64(99), 0) for k in range(20_000)]
+    )
+    distance = scipy.stats.kstest(draws[:, 0], scipy.stats.loggamma(shape).cdf).statistic
+    assert distance < 1.95 / np.sqrt(len(draws))  # passed by 999 of 1,000 right samples
+    assert scipy.stats.kstest(draws[:, 1], "uniform").statistic < 1.95 / np.sqrt(len(draws))
+    assert abs(np.corrcoef(draws[:, 0], draws[:, 1])[0, 1]) < 4 / np.sqrt(len(draws))

@@ -18,16 +18,29 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
+_STRICT: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
+_RELAXED: dict[str, Any] = {**_STRICT, "fastmath": {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}}
+# Both flags are always said: left out, numba passes those of the caller on to what it calls, and caches that.
+
+
 def compiled(function: Function) -> Function:
     """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says.
 
     In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
     """
-    # Said explicitly: left out, numba passes the flags of an `approximate` caller on to what it calls and caches that.
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)(function))
+    return cast(Function, numba.njit(**_STRICT, forceinline=False)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile like `compiled`, and copy the code into every caller: handing on one array takes seven words."""
+    return cast(Function, numba.njit(**_STRICT, forceinline=True)(function))
 
 
 def approximate(function: Function) -> Function:
     """Compile like `compiled`, but let the compiler reorder sums, fuse operations, and assume finite numbers."""
-    relaxed = {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=relaxed)(function))
+    return cast(Function, numba.njit(**_RELAXED, forceinline=False)(function))
+
+
+def approximate_inlined(function: Function) -> Function:
+    """Compile like `approximate`, and copy the code into every caller."""
+    return cast(Function, numba.njit(**_RELAXED, forceinline=True)(function))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from equipoise.kernels import approximate
+from equipoise.kernels import approximate, approximate_inlined
 from equipoise.kernels.shares import COLD, allocate, inverse_cube_roots, sum_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _fill_roots(level: float, state: FloatArray) -> None:
     inverse_cube_roots(scratch, state[ROOT])
 
 
-@approximate
+@approximate_inlined
 def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float]:
     """Refine every root for a level close to the last.
 
@@ -130,7 +130,7 @@ def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float]
     return total, steepness, bend, missed
 
 
-@approximate
+@approximate_inlined
 def _settle(step: float, per_step: float, state: FloatArray) -> None:
     """Write the shares after a last small step of the level, by their series, and the scores.
 
@@ -148,7 +148,7 @@ def _settle(step: float, per_step: float, state: FloatArray) -> None:
             state[SCORE, i] = state[SHARE, i] / state[COUNT, i]
 
 
-@approximate
+@approximate_inlined
 def _root_near(x: float, guess: float) -> float:
     """Return x^(-1/3) from a guess, or by the power function if the guess is too far off."""
     y = guess
@@ -162,7 +162,7 @@ def _root_near(x: float, guess: float) -> float:
     return y + y * miss * (1 / 3 + miss * (2 / 9 + miss * (14 / 81)))
 
 
-@approximate
+@approximate_inlined
 def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: FloatArray, per_step: float) -> bool:
     """Bring shares and scores up to date after one arm's mean and std have changed; False if that was too much.
 

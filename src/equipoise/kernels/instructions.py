@@ -1,4 +1,4 @@
-"""x * y + z with a single rounding: one instruction of the processor, and the same value in plain Python."""
+"""Operations that are one instruction of the processor and that numba lacks, with the same values in Python."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numba
+import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -18,6 +20,10 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         """Return x * y + z, rounded once."""
         return float(Fraction(x) * Fraction(y) + Fraction(z))
 
+    def high_product(x: np.uint64, y: np.uint64) -> np.uint64:
+        """Return the upper 64 bits of a 64 by 64 bit product."""
+        return np.uint64((int(x) * int(y)) >> 64)
+
 else:
 
     @intrinsic
@@ -28,3 +34,14 @@ else:
             return builder.fma(*arguments)
 
         return types.float64(types.float64, types.float64, types.float64), generate
+
+    @intrinsic
+    def high_product(typing_context: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return the upper 64 bits of a 64 by 64 bit product."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+            return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+        return types.uint64(types.uint64, types.uint64), generate

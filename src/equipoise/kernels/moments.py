@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
-from equipoise.kernels.fused import fused_multiply_add
+from equipoise.kernels import inlined
+from equipoise.kernels.instructions import fused_multiply_add
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
@@ -26,13 +26,13 @@ SUM_ROWS = 4
 _ROUNDING = 2.0**-102
 
 
-@compiled
+@inlined
 def product_error(x: float, y: float) -> float:
     """Return x * y (exact) minus x * y (rounded)."""
     return fused_multiply_add(x, y, -(x * y))
 
 
-@compiled
+@inlined
 def add_pairs(x_high: float, x_low: float, y_high: float, y_low: float) -> tuple[float, float]:
     """Return the sum of two pairs as a pair."""
     total = x_high + y_high
@@ -42,7 +42,7 @@ def add_pairs(x_high: float, x_low: float, y_high: float, y_low: float) -> tuple
     return high, low - (high - total)
 
 
-@compiled
+@inlined
 def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: FloatArray) -> None:
     """Write an arm's mean and standard deviation from its sums; NaN where there are too few rewards."""
     count = pulls[arm]
@@ -75,7 +75,7 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
     std[arm] = math.sqrt(deviations * (1.0 / (n * (n - 1.0))))
 
 
-@compiled
+@inlined
 def add_reward(
     arm: int, reward: float, sign: float, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: FloatArray
 ) -> None:

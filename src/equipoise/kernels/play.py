@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import approximate, compiled
+from equipoise.kernels import approximate_inlined, compiled, inlined
 from equipoise.kernels.choice import decide
 from equipoise.kernels.incremental import COUNT, SCALARS, SCORE, SCRATCH, change, start
 from equipoise.kernels.incremental import ROWS as INCREMENTAL_ROWS
@@ -70,7 +70,7 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
     )
 
 
-@approximate
+@approximate_inlined
 def _clear_winner(score: FloatArray, bits: IntArray) -> int:
     """Return the arm with the largest score, which are all positive, or -1 if the best two are too close to call."""
     n = score.size
@@ -97,7 +97,7 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
     return arm if near == 1 else -1
 
 
-@compiled
+@inlined
 def fewest_after(arm: int, fewest: int, pulls: IntArray) -> int:
     """Return the first arm with the fewest pulls after `arm` was pulled; amortised a step or two."""
     if arm != fewest:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.kernels import compiled
+from equipoise.kernels.instructions import high_product
 
 _MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
 _MULTIPLIER_1 = np.uint64(0xCA5A826395121157)
 _KEY_STEP_0 = np.uint64(0x9E3779B97F4A7C15)
 _KEY_STEP_1 = np.uint64(0xBB67AE8584CAA73B)
-_LOW_HALF = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
 _UNUSED_BITS = np.uint64(11)
 
 DECISION = np.uint64(1)
@@ -24,23 +23,13 @@ POSTERIOR = np.uint64(2)
 
 
 @compiled
-def _high_product(x: np.uint64, y: np.uint64) -> np.uint64:
-    """Return the upper 64 bits of a 64 by 64 bit product."""
-    x_low, x_high = x & _LOW_HALF, x >> _HALF
-    y_low, y_high = y & _LOW_HALF, y >> _HALF
-    middle = x_high * y_low + ((x_low * y_low) >> _HALF)
-    other = x_low * y_high + (middle & _LOW_HALF)
-    return x_high * y_high + (middle >> _HALF) + (other >> _HALF)
-
-
-@compiled
 def philox(
     key_0: np.uint64, key_1: np.uint64, c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Return the block of four words that belongs to a key and a counter."""
     for _ in range(10):
-        high_0, low_0 = _high_product(_MULTIPLIER_0, c0), _MULTIPLIER_0 * c0
-        high_1, low_1 = _high_product(_MULTIPLIER_1, c2), _MULTIPLIER_1 * c2
+        high_0, low_0 = high_product(_MULTIPLIER_0, c0), _MULTIPLIER_0 * c0
+        high_1, low_1 = high_product(_MULTIPLIER_1, c2), _MULTIPLIER_1 * c2
         c0, c1, c2, c3 = high_1 ^ c1 ^ key_0, low_1, high_0 ^ c3 ^ key_1, low_0
         key_0 = key_0 + _KEY_STEP_0
         key_1 = key_1 + _KEY_STEP_1

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.kernels import compiled
+from equipoise.kernels.gamma import log_gamma_draw
+from equipoise.kernels.normal import make_normal
 from equipoise.kernels.random import philox, unit
 
 if TYPE_CHECKING:
@@ -25,28 +27,6 @@ SHAPE_ROWS = 4
 REWARD = np.uint64(3)
 _BETA_REWARD = np.uint64(4)
 PER_BLOCK = 4
-
-
-@compiled
-def _log_gamma_draw(
-    shape: float, key_0: np.uint64, key_1: np.uint64, index: int, arm: int, first_attempt: int
-) -> float:
-    """Return the logarithm of a gamma draw by Marsaglia and Tsang (2000); shapes below 1 borrow one and pay it back.
-
-    The logarithm, because with a small shape the draw itself is often too small for a double.
-    """
-    boosted = shape < 1.0
-    d = (shape + 1.0 if boosted else shape) - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    attempt = first_attempt
-    while True:
-        words = philox(key_0, key_1, np.uint64(index), np.uint64(arm), _BETA_REWARD, np.uint64(attempt))
-        attempt += 1
-        normal = math.sqrt(-2.0 * math.log(1.0 - unit(words[0]))) * math.cos(2.0 * math.pi * unit(words[1]))
-        cube = (1.0 + c * normal) ** 3
-        if cube > 0.0 and math.log(1.0 - unit(words[2])) < 0.5 * normal * normal + d - d * cube + d * math.log(cube):
-            break
-    return math.log(d * cube) + (math.log(1.0 - unit(words[3])) / shape if boosted else 0.0)
 
 
 @compiled
@@ -68,22 +48,16 @@ def fill_rewards(
         if kind == BETA:
             for j in range(k, k + PER_BLOCK):
                 # Attempts of the two gammas count up from far-apart numbers, which no run of bad luck connects.
-                log_x = _log_gamma_draw(p0, key_0, key_1, first + j, arm, 0)
-                log_y = _log_gamma_draw(p1, key_0, key_1, first + j, arm, 1 << 40)
+                index, number = np.uint64(first + j), np.uint64(arm)
+                log_x, _ = log_gamma_draw(p0, key_0, key_1, index, number, _BETA_REWARD, 0)
+                log_y, _ = log_gamma_draw(p1, key_0, key_1, index, number, _BETA_REWARD, 1 << 40)
                 # x / (x + y), with the exponential of a number that cannot overflow.
                 small = math.exp(-abs(log_x - log_y))
                 out[j] = p2 + (p3 - p2) * ((1.0 if log_x > log_y else small) / (1.0 + small))
             continue
         words = philox(key_0, key_1, np.uint64((first + k) // PER_BLOCK), np.uint64(arm), REWARD, zero)
         out[k], out[k + 1], out[k + 2], out[k + 3] = unit(words[0]), unit(words[1]), unit(words[2]), unit(words[3])
-        if kind == GAUSSIAN:
-            # Box and Muller, twice; 1 - u is in (0, 1], where the logarithm is finite.
-            for j in range(k, k + PER_BLOCK, 2):
-                radius = p1 * math.sqrt(-2.0 * math.log(1.0 - out[j]))
-                angle = 2.0 * math.pi * out[j + 1]
-                out[j] = p0 + radius * math.cos(angle)
-                out[j + 1] = p0 + radius * math.sin(angle)
-        elif kind == BERNOULLI:
+        if kind == BERNOULLI:
             for j in range(k, k + PER_BLOCK):
                 out[j] = 1.0 if out[j] < p0 else 0.0
         elif kind == UNIFORM:
@@ -92,3 +66,5 @@ def fill_rewards(
         elif kind == EMPIRICAL:
             for j in range(k, k + PER_BLOCK):
                 out[j] = pool[int(p0) + int(out[j] * p1)]
+    if kind == GAUSSIAN:
+        make_normal(out, p0, p1)
