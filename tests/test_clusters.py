@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import secrets
+import signal
+import subprocess
+import sys
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.sweeps import backends, running
+from equipoise.sweeps import backends, playing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 ARMS = eq.Gaussian(mean=[1, 1.5, 2, 4, 5], std=[0.2, 0.3, 0.4, 2, 0.7])
 POLICIES = (
@@ -140,7 +144,7 @@ def test_what_fails_far_away_is_told_here(backend: str, request: pytest.FixtureR
 def test_a_sweep_begun_here_is_finished_on_a_cluster(
     dask_cluster: str, expected: tuple[eq.Runs, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = running._played
+    played = playing._played
     calls = []
 
     def twice_and_no_more(*arguments: Any) -> Any:
@@ -149,7 +153,7 @@ def test_a_sweep_begun_here_is_finished_on_a_cluster(
             raise KeyboardInterrupt
         return played(*arguments)
 
-    monkeypatch.setattr(running, "_played", twice_and_no_more)
+    monkeypatch.setattr(playing, "_played", twice_and_no_more)
     with pytest.raises(eq.SweepInterrupted) as stopped:
         eq.sweep(STUDY, tmp_path / "both.npz", workers=1, chunk=5)
     assert stopped.value.n_finished == 10
@@ -164,6 +168,17 @@ def test_a_sweep_begun_here_is_finished_on_a_cluster(
     )
     assert results == expected
     assert steps[-1] == STUDY.n_steps - 10 * 300
+
+
+def test_a_client_that_is_open_is_found_and_stays_open(dask_cluster: str, expected: tuple[eq.Runs, ...]) -> None:
+    import distributed
+
+    with distributed.Client(dask_cluster) as client:
+        assert eq.sweep(STUDY, backend="dask") == expected
+        with pytest.raises(eq.InvalidInput, match="probabilities that add up to 1"):
+            eq.sweep(eq.Study(policies=[Failing()], arms=ARMS, horizons=[10], replications=4), backend="dask")
+        assert client.status == "running"
+        assert client.submit(abs, -1).result() == 1
 
 
 def test_a_cluster_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,3 +214,125 @@ def test_a_missing_extra_is_named(backend: str, module: str, monkeypatch: pytest
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(eq.MissingExtra, match=rf"needs {module}\nhint: pip install 'equipoise\[{backend}\]'"):
         eq.sweep(STUDY, backend=backend)
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+LONG = (
+    *("simulate", "--mean", "1,2,3", "--std", "1,1,1", "--policy", "ForcingBalance", "--reward-weight", "0.9"),
+    *("--horizon", "60000", "--replications", "2000", "--chunk", "5"),
+)
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
+RAY_CLUSTER = """
+import ray, sys
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+print(ray.get_runtime_context().gcs_address, flush=True)
+for _ in sys.stdin:
+    print(ray.available_resources().get("CPU", 0), flush=True)
+"""
+
+
+@dataclasses.dataclass
+class Cluster:
+    """Where a command runs, and whether all workers are there and none has anything to do."""
+
+    options: tuple[str, ...]
+    environment: dict[str, str]
+    is_idle: Callable[[], bool]
+
+
+@pytest.fixture
+def threads_workers() -> Cluster:
+    return Cluster(("--workers", "2"), ENVIRONMENT, lambda: True)
+
+
+processes_workers = threads_workers
+
+
+@pytest.fixture
+def dask_workers(dask_cluster: str) -> Iterator[Cluster]:
+    import distributed
+
+    def is_idle(dask_scheduler: Any) -> bool:
+        return len(dask_scheduler.workers) == 2 and not dask_scheduler.tasks
+
+    with distributed.Client(dask_cluster, set_as_default=False) as client:
+        yield Cluster(("--scheduler", dask_cluster), ENVIRONMENT, lambda: client.run_on_scheduler(is_idle))
+
+
+@pytest.fixture
+def ray_workers() -> Iterator[Cluster]:
+    pytest.importorskip("ray")
+    # A cluster lets only those in who know its token; it reads the token when ray is imported, so not in this process.
+    environment = ENVIRONMENT | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", RAY_CLUSTER], text=True, env=environment, **pipes) as process:
+        assert process.stdin is not None and process.stdout is not None
+        address = process.stdout.readline().strip()
+
+        def is_idle() -> bool:
+            print(file=process.stdin, flush=True)
+            return float(process.stdout.readline()) == 2  # type: ignore[union-attr]
+
+        yield Cluster(("--scheduler", address), environment, is_idle)
+
+
+def eventually(is_so: Callable[[], bool], seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return is_so()
+
+
+def n_living(session: int) -> int:
+    """Return how many processes of a session there are, those aside that have ended and are only listed."""
+    fields = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields.append(file.read_text().rpartition(")")[2].split())
+        except OSError:  # it has just ended
+            continue
+    return sum(int(field[3]) == session and field[0] not in "ZX" for field in fields)
+
+
+def seconds_of_noise() -> float:
+    """Return how long something takes that is half a second on a quiet machine, and more on a busy one."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import numba"], check=True)
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes", "dask", "ray"])
+def test_ctrl_c_ends_the_command_within_a_second_and_leaves_nothing_running(
+    backend: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    eq.simulate(eq.ForcingBalance(reward_weight=0.9), eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1]), 10)  # compiled
+    workers: Cluster = request.getfixturevalue(f"{backend}_workers")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "equipoise.cli", *LONG, "--backend", backend, *workers.options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=workers.environment,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    parts = tmp_path / "simulation.npz.parts"
+    assert eventually(lambda: len(list(parts.glob("*.npz"))) >= 2 or process.poll() is not None, 60)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    output, notes = process.communicate(timeout=60)
+    delay = time.monotonic() - started
+    finished = sum(eq.Runs.load(part).replications.size for part in parts.glob("*"))
+    assert 10 <= finished < 2000
+    assert (process.returncode, output) == (130, "")
+    # Nothing else is said: no traceback, no warning.
+    first, *last = (line for line in notes.splitlines() if not line.startswith("compiling"))
+    assert first.startswith("1 policy x 1 horizon x 2,000 replications")
+    assert last == [
+        f"interrupted; {finished:,} of 2,000 replications are finished and kept in simulation.npz.parts",
+        "the same command plays the rest",
+    ]
+    assert delay < 1 + seconds_of_noise()  # measured now: the sweep itself would have made the machine busy
+    assert eventually(workers.is_idle)
+    assert eventually(lambda: n_living(process.pid) == 0, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 import equipoise as eq
 from equipoise import sweeps
-from equipoise.sweeps import parts, running
+from equipoise.sweeps import parts, playing
+from equipoise.sweeps import tasks as cutting
 
 ARMS = eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2])
 STUDY = """\
@@ -339,15 +341,15 @@ def test_progress_counts_every_step_once() -> None:
 
 def test_tasks_take_about_as_long_as_they_should_and_hold_everything_once() -> None:
     large = small(horizons=[10, 100_000], replications=500)
-    pieces = list(running._missing(large, {}))
-    tasks = list(running._tasks(pieces, 3, 2, None))
-    spent = [sum(running._seconds(cell, 3) * len(numbers) for cell, numbers in task) for task in tasks]
-    assert max(spent) <= 2 * running._TASK_SECONDS
-    assert np.median(spent) >= 0.5 * running._TASK_SECONDS
+    pieces = list(cutting.missing(large, {}))
+    tasks = list(cutting.cut_into_tasks(pieces, 3, 2, None))
+    spent = [sum(cutting.seconds(cell, 3) * len(numbers) for cell, numbers in task) for task in tasks]
+    assert max(spent) <= 2 * cutting.TASK_SECONDS
+    assert np.median(spent) >= 0.5 * cutting.TASK_SECONDS
     played = [(cell, number) for task in tasks for cell, numbers in task for number in numbers]
     assert len(played) == len(set(played)) == 4 * 500
     # Little work is spread over the workers all the same.
-    assert len(list(running._tasks(running._missing(small(), {}), 3, 2, None))) >= 4
+    assert len(list(cutting.cut_into_tasks(cutting.missing(small(), {}), 3, 2, None))) >= 4
 
 
 # --- kept, resumed, reused --------------------------------------------------------------------------------------------
@@ -355,7 +357,7 @@ def test_tasks_take_about_as_long_as_they_should_and_hold_everything_once() -> N
 
 def interrupted_after(count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Study, out: Path) -> eq.SweepInterrupted:
     """Play a number of tasks, then press Ctrl-C."""
-    played, calls = running._played, [0]
+    played, calls = playing._played, [0]
 
     def stop_after(*arguments: Any) -> Any:
         calls[0] += 1
@@ -364,10 +366,31 @@ def interrupted_after(count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Stu
         return played(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_played", stop_after)
+        patch.setattr(playing, "_played", stop_after)
         with pytest.raises(eq.SweepInterrupted) as stopped:
             eq.sweep(found, out, workers=1, chunk=2)
     return stopped.value
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_ctrl_c_while_a_part_is_written_waits_until_it_is(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, calls = parts.Parts.save, [0]
+
+    def interrupted_save(*arguments: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 2:
+            signal.raise_signal(signal.SIGINT)
+        save(*arguments)
+
+    monkeypatch.setattr(parts.Parts, "save", interrupted_save)
+    long = small(horizons=[20_000], replications=400)
+    with pytest.raises(eq.SweepInterrupted) as stopped:
+        eq.sweep(long, tmp_path / "r.npz", backend=backend, workers=2, chunk=2)
+    kept = [eq.Runs.load(part).replications.size for part in (tmp_path / "r.npz.parts").iterdir()]
+    assert 4 <= sum(kept) == stopped.value.n_finished < 800
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_the_same_call_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,7 +500,7 @@ def test_a_file_that_cannot_be_is_told_before_anything_is_played(
 
 
 def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played = running._played
+    played = playing._played
 
     def fail_once(*arguments: Any) -> Any:
         if 4 in arguments[2][0].replications:
@@ -485,7 +508,7 @@ def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch:
         return played(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "_played", fail_once)
+        patch.setattr(playing, "_played", fail_once)
         with pytest.raises(eq.EquipoiseError, match="out of luck"):
             eq.sweep(small(), tmp_path / "r.npz", workers=1, chunk=2)
     steps = Steps()

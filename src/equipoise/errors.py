@@ -8,6 +8,19 @@
     │   └── UnknownArm                       an arm index or name that is not in the bandit
     ├── NoSuchWeight (also a ValueError)     no reward weight has the wanted error or reward
     ├── UnexpectedReward                     a reward for an arm that has no pending assignment
+    ├── UnknownExperiment                    no experiment of that name in the store
+    ├── ExperimentExists                     the name of a new experiment is taken
+    ├── UnknownUnit                          a reward for a unit that was never assigned
+    ├── RewardConflict                       another reward was told for the unit before
+    ├── NotRewarded                          a correction of a reward that was never told
+    ├── EnrolmentClosed                      a new unit for an experiment that takes none now
+    ├── ExperimentFinished                   a change to an experiment that is over
+    ├── TooFewRewards                        something that needs estimates, before there are any
+    ├── VerificationFailed                   the log does not give what the tables or the decisions say
+    ├── StoreError                           the database, not the request, is the trouble
+    │   ├── StoreUnavailable                 it cannot be reached or written to just now
+    │   ├── StoreMismatch                    it is not a database of this version of the package
+    │   └── UpgradeNeeded                    it is of an older version and holds experiments
     └── MissingExtra (also an ImportError)   an optional dependency is not installed
 """
 
@@ -60,5 +73,78 @@ class UnexpectedReward(EquipoiseError):
     """A reward for an arm that has no pending assignment."""
 
 
+class UnknownExperiment(EquipoiseError):
+    """No experiment of that name is in the store."""
+
+
+class ExperimentExists(EquipoiseError):
+    """An experiment of that name is in the store already."""
+
+
+class UnknownUnit(EquipoiseError):
+    """A reward for a unit that was never assigned an arm."""
+
+
+class RewardConflict(EquipoiseError):
+    """Another reward was told for the unit before; `correct` replaces it."""
+
+
+class NotRewarded(EquipoiseError):
+    """There is no told reward to correct."""
+
+
+class EnrolmentClosed(EquipoiseError):
+    """The experiment takes no new units now; rewards of those it has are welcome."""
+
+
+class ExperimentFinished(EquipoiseError):
+    """The experiment is over; nothing about it can change."""
+
+
+class TooFewRewards(EquipoiseError):
+    """What was asked needs estimates of every arm, and some arm has too few rewards."""
+
+
+class VerificationFailed(EquipoiseError):
+    """Replaying the log gave something else than what is recorded; the message names the first difference.
+
+    Parameters
+    ----------
+    event : int or None
+        Number of the first event that differs, or None if the log is right and a table is not.
+    """
+
+    def __init__(self, message: str, *, event: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.event = event
+
+
+class StoreError(EquipoiseError):
+    """The database could not do its part; the request itself may be fine."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached or written to; nothing was acknowledged, so trying again is safe."""
+
+
+class StoreMismatch(StoreError):
+    """The database was not made by this package, or by a newer version of it."""
+
+
+class UpgradeNeeded(StoreError):
+    """The database was made by an older version and holds experiments; it is changed on request only."""
+
+
 class MissingExtra(EquipoiseError, ImportError):
     """An optional dependency is not installed."""
+
+
+def visible(text: str) -> str:
+    r"""Return text with everything that is not printable escaped, so that a message shows what was got.
+
+    Examples
+    --------
+    >>> print(visible("né\x1b[31m\tarm"))
+    né\x1b[31m\tarm
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

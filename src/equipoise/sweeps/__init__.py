@@ -3,9 +3,12 @@
 A `Study` says what to play, `read_study` reads one from a TOML file, `sweep` plays it and `summary` condenses it.
 """
 
-from equipoise.sweeps.configuration import parse_study, policy_from_text, read_study, study_from_dict
+from equipoise.sweeps.backends import BACKENDS
+from equipoise.sweeps.configuration import parse_study, read_study, study_from_dict
 from equipoise.sweeps.frames import checked_frame_path, write_frame
-from equipoise.sweeps.running import BACKENDS, SweepInterrupted, result_paths, sweep
+from equipoise.sweeps.playing import SweepInterrupted
+from equipoise.sweeps.policy_tables import policy_from_text
+from equipoise.sweeps.running import result_paths, sweep
 from equipoise.sweeps.study import Study
 from equipoise.sweeps.summaries import SummaryRow, summary
 

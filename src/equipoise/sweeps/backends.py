@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import logging
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ BACKENDS = ("threads", "processes", "ray", "dask")
 
 CONNECT_SECONDS = 10.0
 """How long to wait for the scheduler of a cluster."""
+
+CLOSE_SECONDS = 0.5
+"""How long to wait until a scheduler has heard that we leave; if it does not answer, it will notice by itself."""
 
 
 @contextmanager
@@ -46,21 +50,40 @@ def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> 
 @contextmanager
 def _dask(scheduler: str | None) -> Iterator[dict[str, Any]]:
     dask, distributed = _module("dask", extra="dask"), _module("distributed", extra="dask")
-    address = scheduler or dask.config.get("scheduler-address", None)
+    address, security = scheduler or dask.config.get("scheduler-address", None), None
     if address is None:
         try:
-            yield {"backend": "dask", "client": distributed.default_client()}
+            known = distributed.default_client()
         except ValueError:
             raise InvalidInput(
                 "the backend dask needs the address of a scheduler", hint="--scheduler tcp://host:8786"
             ) from None
-        return
+        address, security = known.scheduler.address, known.security
+    # A client of our own, also where one is open: when it leaves, the scheduler drops its tasks and no others.
     try:
-        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
     except (OSError, ValueError) as error:
         raise EquipoiseError(f"no dask scheduler answers at {address}", hint="start one: dask scheduler") from error
-    with client:
+    try:
         yield {"backend": "dask", "client": client}
+    finally:
+        with suppress(TimeoutError), _unlogged("tornado.application", distributed.comm.CommClosedError):
+            client.close(timeout=CLOSE_SECONDS)
+
+
+@contextmanager
+def _unlogged(name: str, kind: type[Exception]) -> Iterator[None]:
+    """Keep errors of a kind out of a log: a result that was on its way when we left is no news."""
+
+    def other(record: logging.LogRecord) -> bool:
+        return record.exc_info is None or not isinstance(record.exc_info[1], kind)
+
+    logger = logging.getLogger(name)
+    logger.addFilter(other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(other)
 
 
 @contextmanager
@@ -74,14 +97,14 @@ def _ray(scheduler: str | None) -> Iterator[dict[str, Any]]:
             where = f" at {scheduler}" if scheduler else ""
             raise EquipoiseError(f"no ray cluster answers{where}", hint="start one: ray start --head") from error
     try:
-        yield {"backend": _ray_backend(ray)}
+        yield {"backend": _ray_backend(ray, cancel=not ours)}
     finally:
         if ours:
             ray.shutdown()
 
 
-def _ray_backend(ray: Any) -> Any:
-    """Return a joblib backend that makes each call a task of Ray.
+def _ray_backend(ray: Any, *, cancel: bool) -> Any:
+    """Return a joblib backend that makes each call a task of Ray; `cancel` if the connection outlives the calls.
 
     Ray's own (`ray.util.joblib`) hands results over only when all are there, too late to keep them when a sweep is
     interrupted, and deals calls out to actors in turn whether those are free or not.
@@ -112,8 +135,9 @@ def _ray_backend(ray: Any) -> Any:
             return future.result()
 
         def abort_everything(self, ensure_ready: bool = True) -> None:
-            for reference in list(self._waiting.values()):
-                ray.cancel(reference, force=True)
+            if cancel:  # else they end with the connection, all at once
+                for reference in list(self._waiting.values()):
+                    ray.cancel(reference, force=True)
             self._waiting.clear()
 
     return RayTasks(nesting_level=0)

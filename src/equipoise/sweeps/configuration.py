@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any
 
-from equipoise import arms as arm_kinds
-from equipoise import checks, tables
+from equipoise import checks
 from equipoise.errors import EquipoiseError, InvalidInput
-from equipoise.policies import Policy
+from equipoise.sweeps.arm_tables import arms_from
+from equipoise.sweeps.places import Misplaced, blaming, line_of
+from equipoise.sweeps.policy_tables import policies_from
 from equipoise.sweeps.study import Study
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
-
-    from _typeshed import DataclassInstance
-
-    Place = tuple[str | int, ...]
 
 _KEYS = ("horizon", "replications", "seed", "checkpoints", "reward_weight", "forcing", "arms", "policies", "report")
-_SHARED = ("reward_weight", "forcing")
-
-
-class _ArmKind(NamedTuple):
-    make: Any
-    needed: tuple[str, ...]
-    optional: tuple[str, ...] = ()
-
-
-_ARM_KINDS = {
-    "gaussian": _ArmKind(arm_kinds.Gaussian, ("mean", "std")),
-    "bernoulli": _ArmKind(arm_kinds.Bernoulli, ("mean",)),
-    "uniform": _ArmKind(arm_kinds.UniformBetween, ("low", "high")),
-    "beta": _ArmKind(arm_kinds.Beta, ("a", "b"), ("low", "high")),
-    "empirical": _ArmKind(arm_kinds.Empirical.from_csv, ("file",), ("arm", "reward")),
-}
-
-
-class _Misplaced(Exception):
-    """Something is wrong at a place of the configuration; the file is named by who knows it."""
-
-    def __init__(self, place: Place, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.place, self.message, self.hint = place, message, hint
 
 
 def read_study(path: str | os.PathLike[str], **instead: Any) -> Study:
@@ -106,11 +76,11 @@ def parse_study(text: str, source: str = "study", *, folder: Path | None = None,
     instead = {key: value for key, value in instead.items() if value is not None}
     try:
         return _study(data | instead, folder or Path())
-    except _Misplaced as wrong:
+    except Misplaced as wrong:
         if wrong.place and wrong.place[0] in instead:
             raise InvalidInput(wrong.message, hint=wrong.hint) from None
-        line_of = _line(_lines(text), wrong.place)
-        where = source if line_of is None else f"{source}, line {line_of}"
+        number = line_of(wrong.place, text)
+        where = source if number is None else f"{source}, line {number}"
         raise EquipoiseError(f"{where}: {wrong.message}", hint=wrong.hint) from None
 
 
@@ -125,210 +95,33 @@ def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Stud
     """
     try:
         return _study(data, folder or Path())
-    except _Misplaced as wrong:
+    except Misplaced as wrong:
         raise InvalidInput(wrong.message, hint=wrong.hint) from None
-
-
-def policy_from_text(text: str) -> dict[str, Any]:
-    """Return a policy's table from a name, a colon and parameters separated by commas, with values as in TOML.
-
-    Examples
-    --------
-    >>> policy_from_text("ForcingBalance:reward_weight=[0.6,0.9],tracking=sample")
-    {'name': 'ForcingBalance', 'reward_weight': [0.6, 0.9], 'tracking': 'sample'}
-    >>> policy_from_text("Uniform")
-    {'name': 'Uniform'}
-    """
-    name, _, parameters = text.partition(":")
-    # Words may come without the quotation marks that TOML wants, and numbers without the zero.
-    parameters = re.sub(r"=\s*((?!(?:true|false|inf|nan)\b)[A-Za-z_][\w-]*)", r'="\1"', parameters)
-    parameters = re.sub(r"(?<![\w.])\.(?=\d)", "0.", parameters)
-    try:
-        table = tomllib.loads(f"policy = {{{parameters}}}")["policy"] if "\n" not in parameters else None
-    except tomllib.TOMLDecodeError:
-        table = None
-    if not isinstance(table, dict) or "name" in table or not name.strip():
-        raise InvalidInput(f"a policy must be NAME or NAME:parameter=value,parameter=value; got {text!r}")
-    return {"name": name.strip()} | table
 
 
 def _study(data: dict[str, Any], folder: Path) -> Study:
     for key in data:
         if key not in _KEYS:
-            raise _Misplaced((key,), f"unknown key {key!r}; allowed are {', '.join(_KEYS)}")
+            raise Misplaced((key,), f"unknown key {key!r}; allowed are {', '.join(_KEYS)}")
     for key in ("horizon", "arms", "policies"):
         if key not in data:
-            raise _Misplaced((), f"{key} is missing; needed are horizon, arms and policies")
+            raise Misplaced((), f"{key} is missing; needed are horizon, arms and policies")
     report = data.get("report", {})
     if not isinstance(report, dict):
-        raise _Misplaced(("report",), f"report must be a table with reward_weight; got {report!r}")
+        raise Misplaced(("report",), f"report must be a table with reward_weight; got {report!r}")
     for key in report:
         if key != "reward_weight":
-            raise _Misplaced(("report", key), f"unknown key {key!r} in report; allowed is reward_weight")
-    arms = _arms(data["arms"], folder)
-    policies = _policies(data)
+            raise Misplaced(("report", key), f"unknown key {key!r} in report; allowed is reward_weight")
+    arms = arms_from(data["arms"], folder)
+    policies = policies_from(data)
     for place, policy in policies:
-        _blaming(place, lambda policy=policy: policy.check_arms(arms.n_arms))
+        blaming(place, lambda policy=policy: policy.check_arms(arms.n_arms))
     values: dict[str, Any] = {key: data[key] for key in ("replications", "seed") if key in data}
     values["horizons"] = data["horizon"] if isinstance(data["horizon"], list) else [data["horizon"]]
     if "checkpoints" in data:
         values["checkpoints"] = data["checkpoints"] if isinstance(data["checkpoints"], list) else [data["checkpoints"]]
     if "reward_weight" in report:
-        _blaming(("report",), lambda: checks.number_between("reward_weight", report["reward_weight"], 0, 1))
+        blaming(("report",), lambda: checks.number_between("reward_weight", report["reward_weight"], 0, 1))
         values["report_weight"] = report["reward_weight"]
-    study: Study = _blaming((), lambda: Study(policies=tuple(policy for _, policy in policies), arms=arms, **values))
+    study: Study = blaming((), lambda: Study(policies=tuple(policy for _, policy in policies), arms=arms, **values))
     return study
-
-
-def _policies(data: dict[str, Any]) -> list[tuple[Place, Policy]]:
-    entries = data["policies"]
-    if not isinstance(entries, list) or not entries:
-        raise _Misplaced(("policies",), f"policies must be tables [[policies]] with a name; got {entries!r}")
-    found: list[tuple[Place, Policy]] = []
-    for k, entry in enumerate(entries):
-        place: Place = ("policies", k)
-        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            raise _Misplaced(place, f"a policy needs a name; known are {', '.join(Policy.names())}")
-        name = entry["name"]
-        if name not in Policy.names():
-            raise _Misplaced((*place, "name"), f"unknown policy {name!r}; known are {', '.join(Policy.names())}")
-        fields = {field.name: str(field.type) for field in _fields(name)}
-        for key in entry:
-            if key != "name" and key not in fields:
-                allowed = ", ".join(fields) or "none"
-                raise _Misplaced((*place, key), f"{name} has no parameter {key}; allowed are {allowed}")
-        given = {key: data[key] for key in _SHARED if key in data and key in fields and key not in entry} | entry
-        alternatives = []
-        for key, value in given.items():
-            choices = _alternatives(value, per_arm="tuple" in fields.get(key, ""))
-            if not choices:
-                at: Place = (*place, key) if key in entry else (key,)
-                raise _Misplaced(at, f"{key} must be a value or a list of values; got an empty list")
-            alternatives.append([(key, choice) for choice in choices])
-        for parameters in itertools.product(*alternatives):
-            # A value that stands at the top for all policies is wrong there, not in the policy's table.
-            blamed: Place = place
-            try:
-                found.append((place, Policy.from_dict(dict(parameters))))
-            except InvalidInput as error:
-                blamed = _named_place(place, given, error.message)
-                if len(blamed) > len(place) and blamed[-1] not in entry:
-                    blamed = blamed[-1:]
-                raise _Misplaced(blamed, error.message, error.hint) from error
-    return found
-
-
-def _fields(name: str) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(cast("type[DataclassInstance]", Policy._family[name]))
-
-
-def _alternatives(value: Any, *, per_arm: bool) -> list[Any]:
-    """Return the values to sweep: those of a list, or of a list of lists where one value is a list per arm."""
-    if not isinstance(value, list):
-        return [value]
-    if per_arm and value and not any(isinstance(part, list) for part in value):
-        return [value]
-    return value
-
-
-def _arms(data: Any, folder: Path) -> arm_kinds.Arms:
-    if isinstance(data, arm_kinds.Arms):
-        return data
-    if isinstance(data, list) and data:
-        parts = [_one_kind(part, ("arms", k), folder) for k, part in enumerate(data)]
-        return parts[0] if len(parts) == 1 else arm_kinds.Mixed(parts=tuple(parts))
-    return _one_kind(data, ("arms",), folder)
-
-
-def _one_kind(data: Any, place: Place, folder: Path) -> arm_kinds.Arms:
-    if not isinstance(data, dict):
-        raise _Misplaced(place, f"arms must be a table with kind and its numbers; got {data!r}")
-    name = data.get("kind", "gaussian")
-    if name not in _ARM_KINDS:
-        raise _Misplaced((*place, "kind"), f"kind must be one of {', '.join(_ARM_KINDS)}; got {name!r}")
-    kind = _ARM_KINDS[name]
-    from_table = name == "gaussian" and "file" in data
-    needed, optional = (("file",), ()) if from_table else (kind.needed, kind.optional)
-    for key in data:
-        if key != "kind" and key not in needed + optional:
-            more = (" or file",) if name == "gaussian" and not from_table else ("",)
-            allowed = ", ".join(("kind", *needed, *optional)) + more[0]
-            raise _Misplaced((*place, key), f"unknown key {key!r} for {name} arms; allowed are {allowed}")
-    missing = [key for key in needed if key not in data]
-    if missing:
-        raise _Misplaced(place, f"{name} arms need {' and '.join(needed)}; {' and '.join(missing)} is missing")
-    values = {key: value for key, value in data.items() if key != "kind"}
-    if "file" not in needed:
-        made: arm_kinds.Arms = _blaming(place, lambda: kind.make(**values), values)
-        return made
-    if not all(isinstance(value, str) for value in values.values()):
-        raise _Misplaced((*place, "file"), f"file and columns must be text; got {values!r}")
-    file = folder / values.pop("file")
-    try:
-        if from_table:
-            known = tables.read_arms(str(file))
-            return arm_kinds.Gaussian(mean=known.mean, std=known.std)  # type: ignore[arg-type]
-        read: arm_kinds.Arms = kind.make(file, **values)
-    except OSError as error:
-        raise _Misplaced((*place, "file"), f"cannot read {file}: {error.strerror or error}") from error
-    except EquipoiseError as error:
-        raise _Misplaced((*place, "file"), error.message, error.hint) from error
-    return read
-
-
-def _blaming(place: Place, call: Any, keys: dict[str, Any] | None = None) -> Any:
-    """Return what a call returns; blame invalid input on the key that the message starts with, or on the place."""
-    try:
-        return call()
-    except InvalidInput as error:
-        raise _Misplaced(_named_place(place, keys, error.message), error.message, error.hint) from error
-
-
-def _named_place(place: Place, keys: dict[str, Any] | None, message: str) -> Place:
-    words = [{"floors": "floor"}.get(word, word) for word in re.findall(r"\w+", message.partition(";")[0])]
-    if keys is None:
-        return (*place, *words[:1])
-    named = [word for word in words if word in keys]
-    return (*place, *named[:1])
-
-
-_HEADER = re.compile(r"\s*\[(\[)?\s*([\w.\"'-]+)\s*\]")
-_ENTRY = re.compile(r"\s*([\w.\"'-]+)\s*=")
-_QUIET = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*")
-
-
-def _lines(text: str) -> dict[Place, int]:
-    """Return the line of each table and key of valid TOML; keys inside inline tables are left to their owner."""
-    lines: dict[Place, int] = {}
-    table: Place = ()
-    counts: dict[str, int] = {}
-    depth = 0
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = _QUIET.sub("''", raw)
-        if depth == 0:
-            header, entry = _HEADER.match(line), _ENTRY.match(raw)
-            if header:
-                table = tuple(_parts(header[2]))
-                if header[1]:
-                    counts[header[2]] = counts.get(header[2], -1) + 1
-                    table = (*table, counts[header[2]])
-                elif table and table[0] in counts:
-                    table = (table[0], counts[str(table[0])], *table[1:])
-                lines.setdefault(table, number)
-                lines.setdefault(table[:1], number)
-                continue
-            if entry:
-                lines.setdefault((*table, *_parts(entry[1])), number)
-        depth += line.count("[") + line.count("{") - line.count("]") - line.count("}")
-    return lines
-
-
-def _parts(dotted: str) -> Iterator[str]:
-    return (part.strip().strip("\"'") for part in dotted.split("."))
-
-
-def _line(lines: dict[Place, int], place: Place) -> int | None:
-    for length in range(len(place), 0, -1):
-        if place[:length] in lines:
-            return lines[place[:length]]
-    return None
