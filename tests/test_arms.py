@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import dataclass
 
+import mpmath
 import numpy as np
 import polars as pl
 import pytest
@@ -156,6 +157,22 @@ def test_true_values_have_closed_forms():
     assert KINDS["Mixed"].mean == pytest.approx([5 / 3, 5.5, 2, 2.6, 0.3, 1, 8.5, 0.4])
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [(1e-200, 1e-200), (1e-300, 3e-300), (2e-170, 1.0), (1e200, 1e200), (1e308, 1e308)]
+)
+def test_beta_arms_have_their_spread_where_products_leave_the_range_of_doubles(a, b):
+    arms = eq.Beta(a=[a], b=[b], low=1.0, high=3.0)
+    x, y = mpmath.mpf(a), mpmath.mpf(b)
+    mean, std = 1 + 2 * x / (x + y), 2 * mpmath.sqrt(x * y / (x + y + 1)) / (x + y)
+    assert (arms.mean[0], arms.std[0]) == (pytest.approx(float(mean), rel=1e-13), pytest.approx(float(std), rel=1e-13))
+
+
+def test_beta_arms_with_nearly_no_mass_inside_pay_one_end_or_the_other():
+    sample = draws(eq.Beta(a=[1e-200], b=[1e-200]), 0)
+    assert set(sample.tolist()) == {0.0, 1.0}
+    assert abs(sample.mean() - 0.5) < 4 * 0.5 / math.sqrt(N_DRAWS)
+
+
 def test_a_quantile_function_is_never_asked_at_zero(monkeypatch):
     class Spy:
         asked = 1.0
@@ -208,6 +225,12 @@ def test_arms_of_ones_own_need_a_quantile_function_only():
         def external_rewards(self, arm, uniform):
             return 1 + np.floor(self.sides[arm] * uniform)
 
+    class Loaded(Dice):
+        def external_rewards(self, arm, uniform):
+            return 6.0
+
+    with pytest.raises(eq.InvalidInput, match=r"one reward for each uniform number; got an array of shape \(\) for 4 "):
+        Loaded(sides=(6, 20)).rewards(0, seed=1)
     dice = Dice(sides=(6, 20))
     assert set(draws(dice, 0).tolist()) == {1, 2, 3, 4, 5, 6}
     assert dice.to_dict() == {"name": "Dice", "sides": [6, 20]}
@@ -237,6 +260,33 @@ def test_equal_arms_are_equal_and_others_are_not():
     assert eq.Distributions(distributions=[expon]) == eq.Distributions(distributions=[stats.expon(scale=1.0)])
 
 
+def test_distributions_are_told_apart_by_their_quantiles():
+    @dataclass(frozen=True)
+    class Two:
+        """A distribution of one's own, with one mean and one spread whatever the shape."""
+
+        half: bool
+
+        def mean(self):
+            return 0.5
+
+        def std(self):
+            return 0.5
+
+        def ppf(self, uniform):
+            return np.where(uniform < 0.5, 0.0, 1.0) if self.half else stats.norm.ppf(uniform, 0.5, 0.5)
+
+    same, other = eq.Distributions(distributions=[Two(True)]), eq.Distributions(distributions=[Two(False)])
+    assert same == eq.Distributions(distributions=[Two(True)])
+    assert same != other
+    histograms = [stats.rv_histogram((counts, [0, 1, 2, 3])) for counts in ([1, 4, 1], [4, 1, 4])]
+    one, two = (eq.Distributions(distributions=[histogram]) for histogram in histograms)
+    assert one != two
+    assert one.to_dict()["distributions"][0].startswith("rv_histogram, quantiles ")
+    (words,) = eq.Distributions(distributions=[stats.gamma(4.0, scale=0.5)]).to_dict()["distributions"]
+    assert words.startswith("gamma(4.0, scale=0.5), quantiles ")
+
+
 def test_what_was_passed_in_may_change_afterwards():
     mean, std = np.array([1.0, 2.0]), np.ones(2)
     arms = eq.Gaussian(mean=mean, std=std)
@@ -248,6 +298,39 @@ def test_what_was_passed_in_may_change_afterwards():
 
 def test_one_bound_serves_all_arms():
     assert eq.Beta(a=[2, 1], b=[2, 3], low=1, high=[2, 3]) == eq.Beta(a=[2, 1], b=[2, 3], low=[1, 1], high=[2, 3])
+
+
+NAMED = {
+    "Gaussian": lambda names: eq.Gaussian(mean=[1, 2], std=[1, 1], names=names),
+    "Bernoulli": lambda names: eq.Bernoulli(mean=[0.1, 0.2], names=names),
+    "UniformBetween": lambda names: eq.UniformBetween(low=[0, 0], high=[1, 2], names=names),
+    "Beta": lambda names: eq.Beta(a=[1, 2], b=[1, 2], names=names),
+    "Empirical": lambda names: eq.Empirical(values=[[1.0, 2.0], [2.0]], names=names),
+    "Distributions": lambda names: eq.Distributions(distributions=[stats.expon(), stats.norm()], names=names),
+    "Mixed": lambda names: eq.Mixed(parts=[eq.Gaussian(mean=[1], std=[1]), eq.Bernoulli(mean=[0.5])], names=names),
+}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_arms_of_every_kind_may_have_names(kind):
+    assert set(NAMED) == set(KINDS)
+    plain, named = NAMED[kind](None), NAMED[kind](["pie", "line"])
+    assert (plain.names, named.names) == (None, ("pie", "line"))
+    assert "names" not in plain.to_dict() and "names" not in repr(plain)
+    assert named.to_dict() == plain.to_dict() | {"names": ["pie", "line"]}
+    assert "names=('pie', 'line')" in repr(named)
+    assert named != plain
+    np.testing.assert_array_equal(named.rewards(1, seed=1, count=9), plain.rewards(1, seed=1, count=9))
+
+
+def test_parts_that_are_all_named_name_the_whole():
+    first, second = eq.Gaussian(mean=[1], std=[1], names=["pie"]), eq.Bernoulli(mean=[0.5, 0.6], names=["bar", "line"])
+    whole = eq.Mixed(parts=[first, second])
+    assert whole.names == ("pie", "bar", "line")
+    assert "names" not in whole.to_dict()  # they are with the parts
+    assert eq.Mixed(parts=[first, eq.Bernoulli(mean=[0.5])]).names is None
+    assert eq.Mixed(parts=[first, first]).names is None
+    assert eq.Mixed(parts=[first, first], names=["a", "b"]).to_dict()["names"] == ["a", "b"]
 
 
 # Rewards from files and frames
@@ -262,17 +345,25 @@ def test_rewards_from_a_csv_file(tmp_path):
     assert arms.to_dict()["names"] == ["pie", "number line"]
 
 
+def test_columns_are_found_in_any_case_and_between_spaces(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(" Reward , ARM\n1,a\n , \n2,b\n", encoding="utf-8")
+    assert eq.Empirical.from_csv(path) == eq.Empirical(values=[[1.0], [2.0]], names=["a", "b"])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("arm,reward\na,1\nb,good\n", "people.csv, line 3: reward must be a finite number; got 'good'"),
         ("arm,reward\na,1\nb,nan\n", "people.csv, line 3: reward must be a finite number; got 'nan'"),
-        ("arm,reward\na,1\nb\n", "people.csv, line 3: reward must be a finite number; got None"),
+        ("arm,reward\na,1\nb\n", "people.csv, line 3: reward must be a finite number; got ''"),
         ('arm,reward\n"a\nb",1\nb,\n', "people.csv, line 4: reward must be a finite number; got ''"),
         ("arm,reward\na,1\n ,2\n", "people.csv, line 3: each row needs the name of its arm; got none"),
-        ("arm,result\na,1\n", "people.csv, line 1: expected the columns arm and reward; got arm, result"),
-        ('arm,"\x1b[1mre\nward"\na,1\n', r"expected the columns arm and reward; got arm, \\x1b\[1mre\\nward"),
-        ("", "people.csv, line 1: expected the columns arm and reward; got an empty file"),
+        ("arm,result\na,1\n", "line 1: expected a header with columns arm and reward, each once; got arm,result"),
+        ('arm,"\x1b[1mre\nward"\na,1\n', r"columns arm and reward, each once; got arm,\\x1b\[1mre\\nward"),
+        ("arm,reward,Reward \na,1,2\n", "columns arm and reward, each once; got arm,reward,Reward"),
+        ("", "people.csv, line 1: expected a header with columns arm and reward; got nothing"),
+        (f"arm,reward\na,1\nb,{'9' * 200_000}\n", "people.csv, line 3: expected CSV; field larger than .*\nhint: look"),
         ("arm,reward\n", "people.csv: expected at least one row; got none"),
     ],
 )
@@ -303,13 +394,28 @@ def test_rewards_from_frames():
     assert (numbered.names, numbered.mean.tolist()) == (("2", "1"), [2.5, 2.0])
 
 
+def test_what_is_missing_in_a_frame_of_pandas_is_no_arm():
+    pd = pytest.importorskip("pandas")
+    columns = {"arm": ["b", "a", "b"], "reward": [1.0, 2.0, 4.0]}
+    assert eq.Empirical.from_frame(pd.DataFrame(columns)) == eq.Empirical.from_frame(columns)
+    for missing in (None, np.nan, pd.NA, pd.NaT):
+        for frame in (pd.DataFrame({"arm": ["b", missing], "reward": [1.0, 2.0]}), {"arm": [missing], "reward": [1.0]}):
+            with pytest.raises(eq.EquipoiseError, match="each row needs the name of its arm; got none"):
+                eq.Empirical.from_frame(frame)
+    with pytest.raises(
+        eq.InvalidInput, match="expected the columns arm and reward, each once; got arm, reward, reward"
+    ):
+        eq.Empirical.from_frame(pd.DataFrame([["a", 1, 2]], columns=["arm", "reward", "reward"]))
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
         (pl.DataFrame({"arm": ["a", "b"], "reward": [1.0, None]}), "row 1: reward must be a finite number; got None"),
         ({"arm": ["a", "b"], "reward": [math.nan, 1.0]}, "row 0: reward must be a finite number; got nan"),
         ({"arm": ["a", None], "reward": [1.0, 1.0]}, "row 1: each row needs the name of its arm"),
-        ({"arm": ["a"], "y": [1.0]}, "expected the columns arm and reward; got arm, y"),
+        ({"arm": ["a", math.nan], "reward": [1.0, 1.0]}, "row 1: each row needs the name of its arm"),
+        ({"arm": ["a"], "y": [1.0]}, "expected the columns arm and reward, each once; got arm, y"),
         ({"arm": ["a"], "reward": [1.0, 2.0]}, "columns must be equally long; got 1 arms and 2 rewards"),
         ({"arm": [], "reward": []}, "frame: expected at least one row; got none"),
     ],
@@ -320,6 +426,21 @@ def test_what_is_wrong_with_a_frame_is_told_with_its_row(frame, message):
 
 
 # Bad input
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A distribution whose quantile function does not look at what it gets."""
+
+    answer: object
+
+    def mean(self):
+        return 0.0
+
+    std = mean
+
+    def ppf(self, uniform):
+        return self.answer
 
 
 @pytest.mark.parametrize(
@@ -345,6 +466,24 @@ def test_what_is_wrong_with_a_frame_is_told_with_its_row(frame, message):
         (lambda: eq.Empirical(values=[1.0, 2.0]), "values of arm 0 must be at least one finite reward; got 1.0"),
         (lambda: eq.Empirical(values=3), "values must be the rewards of each arm"),
         (lambda: eq.Empirical(values=[[1.0]], names=["a", "b"]), "names must have 1 entries, one per arm; got 2"),
+        (lambda: eq.Empirical(values=[[1.0], [2.0]], names=["a", "a"]), "names must differ.*; got 'a' more than once"),
+        (lambda: eq.Gaussian(mean=[1], std=[1], names="a"), "names must be a list with one name per arm; got 'a'"),
+        (lambda: eq.Gaussian(mean=[1], std=[1], names=[7]), r"names must be text, one per arm; got \[7\]"),
+        (lambda: eq.Bernoulli(mean=[0.1, 0.2], names=["a"]), "names must have 2 entries, one per arm; got 1"),
+        (lambda: eq.Gaussian(mean=[1, 1e308], std=[1, 1]), r"mean must be .* at most 1e\+100.*got 1e\+308 for arm 1"),
+        (lambda: eq.Gaussian(mean=[1], std=[1e101]), r"std must be finite and at most 1e\+100 in size; got 1e\+101"),
+        (lambda: eq.UniformBetween(low=[-1e308], high=[1e308]), "std must be finite and .*; got inf for arm 0"),
+        (lambda: eq.UniformBetween(low=[1e308], high=[1e308]), "mean must be finite and .*; got inf for arm 0"),
+        (lambda: eq.Beta(a=[1], b=[1], low=-1e308, high=1e308), "must be finite and at most"),
+        (lambda: eq.Empirical(values=[[1e308, -1e308, 1e308]]), "must be finite and at most"),
+        (lambda: eq.Empirical(values=[[1e200]]), "mean must be finite and at most"),
+        (lambda: eq.Distributions(distributions=[stats.norm(loc=1e200)]), "mean must be finite and at most"),
+        (lambda: eq.Distributions(distributions=[stats.norm(loc=[0, 1])]), r"mean\(\) of a .* number; got \[0.*arm 0"),
+        (
+            lambda: eq.Distributions(distributions=[Constant(np.zeros(3))]),
+            r"ppf of arm 0 .*shape \(3,\) for 36 numbers",
+        ),
+        (lambda: eq.Distributions(distributions=[Constant(0.0)]), r"ppf of arm 0 .*shape \(\) for 36 numbers"),
         (lambda: eq.Distributions(distributions=[]), "one distribution per arm"),
         (lambda: eq.Distributions(distributions=stats.norm()), "one distribution per arm"),
         (lambda: eq.Distributions(distributions=[3]), "a distribution must have mean, std and ppf; got 3"),

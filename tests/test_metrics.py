@@ -179,3 +179,52 @@ def test_bad_levels_and_weights_are_refused(runs):
     for method in (runs.tradeoff, runs.regret, runs.rescaled_regret, runs.frequency_distance, runs.target_distance):
         with pytest.raises(eq.InvalidInput, match=r"reward_weight must be in \[0, 1\]; got 1.3"):
             method(reward_weight=1.3)
+
+
+def test_runs_can_be_judged_by_another_objective(runs):
+    best = eq.optimal_allocation(FIVE.mean, FIVE.std, reward_weight=0.9, objective=eq.MEAN_SQUARE)
+    judged = {"reward_weight": 0.9, "objective": eq.MEAN_SQUARE}
+    values, regret, rescaled = runs.tradeoff(**judged), runs.regret(**judged), runs.rescaled_regret(**judged)
+    distance, to_target = runs.frequency_distance(**judged), runs.target_distance(**judged)
+    most = eq.tradeoff(best, FIVE.mean, FIVE.std, **judged)
+    for place, n, pulls in each(runs):
+        share = np.array(pulls) / n
+        value = eq.tradeoff(share, FIVE.mean, FIVE.std, **judged)
+        assert values[place] == pytest.approx(value, rel=1e-13)
+        assert regret[place] == pytest.approx(most - value, rel=1e-9, abs=1e-13)
+        assert rescaled[place] == pytest.approx(math.sqrt(n) * (most - value), rel=1e-9, abs=1e-12)
+        assert distance[place] == pytest.approx(np.abs(share - best).max(), abs=1e-15)
+        assert to_target[place] == pytest.approx(np.abs(runs.target[place] - best).max(), abs=1e-15, nan_ok=True)
+    assert not np.allclose(regret[:, :, -1], runs.regret(reward_weight=0.9)[:, :, -1])
+    with pytest.raises(eq.InvalidInput, match="importance must have 5 entries"):
+        runs.regret(reward_weight=0.9, objective=eq.PowerObjective(importance=[1, 2]))
+    with pytest.raises(eq.InvalidInput, match="objective must be an Objective such as ROOT_MEAN_SQUARE; got 'mse'"):
+        runs.regret(reward_weight=0.9, objective="mse")
+
+
+def test_a_policy_that_follows_another_objective_has_little_regret_by_it():
+    policy = eq.ForcingBalance(reward_weight=0.5, objective=eq.MEAN_SQUARE)
+    runs = eq.simulate(policy, FIVE, 20_000, 3, seed=1, checkpoints=[20_000])
+    assert runs.regret(reward_weight=0.5, objective=eq.MEAN_SQUARE).max() < 1e-3
+    assert runs.regret(reward_weight=0.5).min() > 0.01
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e12, -1e12])
+def test_regret_does_not_depend_on_a_reward_that_all_arms_share(shift):
+    mean, std = np.array([1.0, 2.0, 3.0]), np.array([1.0, 0.5, 2.0])
+    rng = np.random.default_rng(1)
+    frequency = rng.dirichlet(np.ones(3), size=50)
+    for weight in (0.0, 0.5, 1.0):
+        expected = metrics.regret(frequency, mean, std, reward_weight=weight)
+        shifted = metrics.regret(frequency, mean + shift, std, reward_weight=weight)
+        np.testing.assert_allclose(shifted, expected, rtol=1e-9, atol=1e-13)
+        assert shifted.min() > -1e-13
+
+
+def test_arms_that_are_equally_good_may_be_ranked_in_any_order():
+    true = np.array([1.0, 3.0, 3.0, 3.0, 0.0])
+    assert metrics.rank_error(np.array([1.0, 3.0, 4.0, 5.0, 0.0]), true) == 0
+    assert metrics.rank_error(np.array([1.0, 5.0, 4.0, 3.0, 0.0]), true) == 0
+    # The first arm is ranked one place too high, so an equal one is one place too low, beside its group.
+    assert metrics.rank_error(np.array([3.5, 3.0, 4.0, 5.0, 0.0]), true) == pytest.approx(2 / 5)
+    assert metrics.rank_error(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, 1.0])).tolist() == [0.0, 0.0]

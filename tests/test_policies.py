@@ -468,3 +468,78 @@ def test_a_users_policy_with_bad_probabilities_is_told_so():
 
     with pytest.raises(eq.InvalidInput, match=r"Broken\.probabilities must give 3 probabilities that add up to 1"):
         eq.Bandit(Broken(), 3).ask()
+
+
+def test_methods_of_a_subclass_of_a_built_in_policy_count():
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class LastOnly(eq.ForcingBalance):
+        def probabilities(self, stats):
+            return np.eye(stats.n_arms)[-1]
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Backwards(eq.UCB):
+        def choose(self, stats, uniform):
+            choice = super().choose(stats, uniform)
+            return choice._replace(arm=stats.n_arms - 1 - choice.arm)
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Hesitant(eq.EpsilonGreedy):
+        def probabilities(self, stats):
+            return 0.5 * super().probabilities(stats) + 0.5 / stats.n_arms
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Both(Backwards):
+        def probabilities(self, stats):
+            return np.eye(stats.n_arms)[0]
+
+    for policy in (LastOnly(**W), Backwards(), Both()):
+        assert eq.Bandit(policy, 3).ask(4) == [2, 2, 2, 2]
+    bandit = eq.Bandit(Hesitant(exploration=0.0), 2)
+    for arm, reward in ((0, 0.0), (1, 1.0)):
+        bandit.record(arm, reward)
+    assert bandit.peek().probability in (0.25, 0.75)
+    arms = eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1])
+    runs = eq.simulate([LastOnly(**W), Backwards(), Both()], arms, 4, checkpoints=[4])
+    assert runs.pulls[:, 0, 0].tolist() == [[0, 0, 4]] * 3
+
+
+def test_a_policy_without_parameters_may_be_a_plain_class():
+    class Alternating(eq.Policy):
+        period = 2
+
+        def probabilities(self, stats):
+            return np.eye(stats.n_arms)[stats.n_assigned % self.period]
+
+    policy = Alternating()
+    assert policy.to_dict() == {"name": "Alternating"}
+    assert repr(policy) == "Alternating()"
+    assert eq.Policy.from_json(policy.to_json()) == policy == Alternating()
+    assert hash(policy) == hash(Alternating())
+    assert policy != eq.Uniform()
+    assert eq.simulate(policy, eq.Bernoulli(mean=[0.1, 0.2]), 5).to_frame().height > 0
+    policy.period = 1
+    with pytest.raises(
+        eq.InvalidInput, match=r"Alternating must be a dataclass.*; got a plain class with the attribute pe"
+    ):
+        policy.to_dict()
+
+
+def test_a_plain_class_with_parameters_is_told_to_be_a_dataclass():
+    class Patient(eq.Policy):
+        def __init__(self, patience):
+            self.patience = patience
+
+        def probabilities(self, stats):
+            return np.full(stats.n_arms, 1 / stats.n_arms)
+
+    message = (
+        r"Patient must be a dataclass.*__init__\nhint: decorate the class with @dataclass\(frozen=True, kw_only=True\)"
+    )
+    for act in (
+        Patient(3).to_dict,
+        lambda: eq.simulate(Patient(3), eq.Bernoulli(mean=[0.1, 0.2]), 5),
+        lambda: eq.Policy.from_dict({"name": "Patient"}),
+    ):
+        with pytest.raises(eq.InvalidInput, match=message):
+            act()
+    assert "Patient object at" in repr(Patient(3))

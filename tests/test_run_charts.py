@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FIVE = eq.Gaussian(mean=golden.FIVE_MEANS, std=golden.FIVE_STDS)
 BALANCE, SAMPLED = (eq.ForcingBalance(reward_weight=0.9, tracking=tracking) for tracking in ("difference", "sample"))
+TRACKED = "ForcingBalance, tracking difference"  # what BALANCE is called beside SAMPLED
 UCB, UNIFORM = eq.UCB(scale=1.0), eq.Uniform()
 STARVING = eq.Fixed(allocation=[0.5, 0.5, 0.0, 0.0, 0.0])
 
@@ -122,11 +123,11 @@ def test_final_shares_are_those_of_the_last_checkpoint_or_of_another(runs: eq.Ru
 
 def test_names_are_as_short_as_tells_policies_apart() -> None:
     assert policy_names([BALANCE, UCB], None) == ("ForcingBalance", "UCB")
-    assert policy_names([BALANCE, SAMPLED], None) == ("ForcingBalance", "ForcingBalance, tracking sample")
+    assert policy_names([BALANCE, SAMPLED], None) == (TRACKED, "ForcingBalance, tracking sample")
     several = [eq.ForcingBalance(reward_weight=w, forcing=f) for w, f in ((0.1, 1.0), (0.9, 1.0), (0.9, 0.25))]
     assert policy_names(several, None) == (
-        "ForcingBalance, reward weight 0.1",
-        "ForcingBalance, reward weight 0.9",
+        "ForcingBalance, reward weight 0.1, forcing 1",
+        "ForcingBalance, reward weight 0.9, forcing 1",
         "ForcingBalance, reward weight 0.9, forcing 0.25",
     )
     assert policy_names([UCB, UNIFORM, UNIFORM], None) == ("UCB", "Uniform, no. 2", "Uniform, no. 3")
@@ -212,9 +213,9 @@ def test_one_infinite_replication_hides_the_mean_and_not_the_rest(runs: eq.Runs)
     """A policy that starved an arm in one replication only has an infinite mean, with finite quantiles."""
     pulls = runs.pulls.copy()
     pulls[0, 0, -1] = [400, 0, 0, 0, 0]
-    record = charts.curves_record(dataclasses.replace(runs, pulls=pulls), reward_weight=0.9, quantiles=(0.1, 0.9))
+    record = charts.curves_record(dataclasses.replace(runs, pulls=pulls), reward_weight=0.9, quantiles=(0.05, 0.9))
     row = data_of(charts.curves_chart(record))[runs.checkpoints.size - 1]
-    assert (row["policy"], row["step"], row["value"]) == ("ForcingBalance", 400, None)
+    assert (row["policy"], row["step"], row["value"]) == (TRACKED, 400, None)
     assert 0 < row["low"] < row["high"] < 10
 
 
@@ -274,9 +275,7 @@ def test_lines_and_marks_can_be_told_apart_without_colour(tmp_path: Path) -> Non
     shapes = next(layer["encoding"]["shape"] for layer in marks.to_dict()["layer"] if "shape" in layer["encoding"])
     assert len(set(shapes["scale"]["range"])) == 6
     for chart in (lines, marks):
-        assert {"ForcingBalance", "ForcingBalance, tracking sample", "GAFS"} <= set(
-            text_of(chart, tmp_path).splitlines()
-        )
+        assert {TRACKED, "ForcingBalance, tracking sample", "GAFS"} <= set(text_of(chart, tmp_path).splitlines())
 
 
 def test_the_lines_legend_shows_lines(runs: eq.Runs, tmp_path: Path) -> None:
@@ -299,7 +298,7 @@ def test_a_policy_of_infinite_error_is_named_instead_of_placed(runs: eq.Runs) ->
     chart = charts.policy_frontier_chart(charts.policy_frontier_record(runs))
     assert "which makes the error infinite: Fixed" in notes_of(chart)
     assert {row["policy"] for row in data_of(chart) if "policy" in row} == {
-        "ForcingBalance",
+        TRACKED,
         "ForcingBalance, tracking sample",
         "UCB",
     }
@@ -352,6 +351,21 @@ def test_arms_have_the_names_given(runs: eq.Runs, tmp_path: Path) -> None:
     assert "Share of number line over time (reward weight 0.9)" in text_of(charts.arm_share_chart(share), tmp_path)
     final = charts.final_shares_record(runs, reward_weight=0.9, arms=names)
     assert re.search("^number line$.*^pie$.*^none$", text_of(charts.final_shares_chart(final), tmp_path), re.M | re.S)
+
+
+def test_arms_of_the_runs_bring_their_names(tmp_path: Path) -> None:
+    arms = eq.Bernoulli(mean=[0.2, 0.6], names=["pie", "number line"])
+    runs = eq.simulate(BALANCE, arms, 50, 2, checkpoints=[1, 50])
+    assert charts.arm_share_record(runs, 1, reward_weight=0.9).arm == "number line"
+    assert charts.final_shares_record(runs, reward_weight=0.9).arms == ("pie", "number line")
+    assert charts.final_shares_record(runs, reward_weight=0.9, arms=["a", "b"]).arms == ("a", "b")
+
+
+def test_one_pull_is_one_pull(runs: eq.Runs, tmp_path: Path) -> None:
+    final = charts.final_shares_record(runs, reward_weight=0.9, step=1)
+    assert "Shares after 1 pull (reward weight 0.9)" in text_of(charts.final_shares_chart(final), tmp_path)
+    frontier = charts.policy_frontier_record(runs, steps=[1])
+    assert "mean of 12 replications after 1 pull" in notes_of(charts.policy_frontier_chart(frontier)).splitlines()[0]
 
 
 @pytest.mark.parametrize("ending", ["html", "png", "svg", "pdf"])

@@ -94,8 +94,87 @@ def test_a_file_holds_results_and_configuration(runs, tmp_path):
     np.testing.assert_array_equal(loaded.regret(reward_weight=0.5), runs.regret(reward_weight=0.5))
 
 
+def test_a_parquet_file_holds_the_same_and_is_the_frame_for_other_programs(runs, tmp_path):
+    path = tmp_path / "runs.parquet"
+    runs.save(path)
+    loaded = eq.Runs.load(path)
+    assert loaded == runs
+    assert loaded.policies == tuple(POLICIES)
+    assert loaded.arm_names is None
+    for name in ("pulls", "mean", "std", "target", "true_mean", "true_std", "checkpoints", "replications"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(runs, name))
+        assert getattr(loaded, name).dtype == getattr(runs, name).dtype
+    assert pl.read_parquet(path).equals(runs.to_frame())
+    some = runs.select(policies=[2], replications=[3, 1])
+    some.save(path)
+    assert eq.Runs.load(path) == some
+    assert [p.name for p in tmp_path.iterdir()] == ["runs.parquet"]
+
+
+def test_parquet_files_of_others_are_refused(runs, tmp_path):
+    path = tmp_path / "runs.parquet"
+    runs.to_frame().write_parquet(path)
+    with pytest.raises(eq.InvalidInput, match="is not a file of saved runs; it is a table without their configuration"):
+        eq.Runs.load(path)
+    runs.save(path)
+    metadata = {"equipoise": pl.read_parquet_metadata(path)["equipoise"]}
+    for frame in (runs.to_frame().reverse(), runs.to_frame().head(5)):
+        frame.write_parquet(path, metadata=metadata)
+        with pytest.raises(
+            eq.InvalidInput, match="is not a file of saved runs; its rows are not those that were saved"
+        ):
+            eq.Runs.load(path)
+    runs.to_frame().write_parquet(path, metadata={"equipoise": json.dumps({"format": "equipoise-runs/9"})})
+    with pytest.raises(eq.InvalidInput, match="expected runs in the format equipoise-runs/1; got 'equipoise-runs/9'"):
+        eq.Runs.load(path)
+
+
+@pytest.mark.parametrize("name", ["runs.csv", "runs", "runs.npz.gz"])
+def test_other_endings_are_refused_before_anything_is_written(runs, tmp_path, name):
+    with pytest.raises(
+        eq.InvalidInput, match=r"a file for runs must end in \.npz or \.parquet; got '.*\nhint: runs.to_"
+    ):
+        runs.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_files_need_a_polars_that_can_hold_the_configuration(runs, tmp_path, monkeypatch):
+    monkeypatch.delattr(pl, "read_parquet_metadata")
+    with pytest.raises(eq.MissingExtra, match=r"need polars 1\.30 or newer\nhint: pip install --upgrade polars"):
+        runs.save(tmp_path / "runs.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_names_of_arms_are_kept(tmp_path, ending):
+    arms = eq.Gaussian(mean=[1, 2], std=[1, 1], names=["pie", "number line"])
+    runs = eq.simulate([eq.UCB(), eq.Uniform()], arms, 20, 2)
+    assert runs.arm_names == ("pie", "number line")
+    assert runs.select(replications=[1]).arm_names == runs.arm_names
+    frame = runs.to_frame()
+    assert frame.columns[3:5] == ["arm", "arm_name"]
+    assert frame.select("arm", "arm_name").unique(maintain_order=True).rows() == [(0, "pie"), (1, "number line")]
+    path = tmp_path / f"runs.{ending}"
+    runs.save(path)
+    assert eq.Runs.load(path).arm_names == runs.arm_names
+    assert eq.Runs.load(path) == runs
+    assert runs != eq.simulate([eq.UCB(), eq.Uniform()], eq.Gaussian(mean=[1, 2], std=[1, 1]), 20, 2)
+
+
+def test_files_from_before_runs_had_names_load(runs, tmp_path):
+    path = tmp_path / "old.npz"
+    arrays = ("replications", "checkpoints", "true_mean", "true_std", "pulls", "mean", "std", "target")
+    people = eq.simulate(eq.Uniform(), eq.Empirical(values=[[0.0, 1.0], [2.0]], names=["a", "b"]), 10)
+    for old, names in ((runs, None), (people, ("a", "b"))):
+        header = {"format": "equipoise-runs/1"} | old.configuration()
+        np.savez(path, header=np.array(json.dumps(header)), **{name: getattr(old, name) for name in arrays})
+        loaded = eq.Runs.load(path)
+        assert loaded == old
+        assert loaded.arm_names == names
+
+
 def test_a_loaded_file_says_how_to_go_on(runs, tmp_path):
-    path = tmp_path / "results"  # any name will do
+    path = tmp_path / "results.npz"
     runs.save(path)
     loaded = eq.Runs.load(str(path))
     more = eq.simulate(
@@ -134,10 +213,17 @@ def test_an_interrupted_save_leaves_the_old_file(runs, tmp_path, monkeypatch):
 
 def test_foreign_files_are_refused(runs, tmp_path):
     path = tmp_path / "runs.npz"
-    for content in (b"", b"hello", b"PK\x03\x04 not really", b"\x93NUMPY\x01\x00"):
+    for content in (b"", b"hello", b"PK\x03\x04 not really", b"\x93NUMPY\x01\x00", b"PAR1 not really"):
         path.write_bytes(content)
-        with pytest.raises(eq.InvalidInput, match=r"runs\.npz is not a file of saved runs"):
+        with pytest.raises(eq.InvalidInput, match=r"runs\.npz is not a file of saved runs") as caught:
             eq.Runs.load(path)
+        assert "pickle" not in str(caught.value)
+    np.savez(path, header=np.array([None]))
+    with pytest.raises(eq.InvalidInput, match="is not a file of saved runs; it is damaged, or was written by another"):
+        eq.Runs.load(path)
+    np.savez(path, header=np.array(json.dumps({"format": "equipoise-runs/1"})))
+    with pytest.raises(eq.InvalidInput, match="is not a file of saved runs; an array is missing"):
+        eq.Runs.load(path)
     np.savez(path, pulls=np.zeros(3))
     with pytest.raises(eq.InvalidInput, match=r"is not a file of saved runs; .*header"):
         eq.Runs.load(path)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import itertools
 import math
@@ -26,6 +25,7 @@ from scipy import stats
 
 import equipoise as eq
 from equipoise.kernels.random import decision_uniform
+from equipoise.paper.instances import treefrog_surrogate
 
 FIVE = eq.Gaussian(mean=golden.FIVE_MEANS, std=golden.FIVE_STDS)
 
@@ -381,9 +381,7 @@ SURROGATE = {
 
 
 def test_the_64_arm_surrogate_has_the_known_rows():
-    with (Path(__file__).parent / "data" / "treefrog64_surrogate.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    arms = eq.Gaussian(mean=[float(row["mean"]) for row in rows], std=[float(row["std"]) for row in rows])
+    arms = treefrog_surrogate()
     policies = [eq.ForcingBalance(reward_weight=0.95), eq.ForcingBalance(reward_weight=0.6)]
     policies += [eq.GAFS(), eq.Uniform(), eq.UCB(scale=4.0)]
     runs = eq.simulate(policies, arms, 25_000, 100, seed=1, checkpoints=[25_000])
@@ -471,6 +469,14 @@ def test_checkpoints_may_be_unsorted_repeated_and_miss_the_horizon():
     assert eq.simulate(eq.UCB(), FIVE, 300, checkpoints=300).checkpoints.tolist() == [300]
 
 
+def test_checkpoints_may_be_floats_that_are_whole_numbers():
+    for steps in ([1e1, 1e2], np.array([100.0, 10.0]), np.geomspace(10, 100, 2).round()):
+        runs = eq.simulate(eq.UCB(), FIVE, 100, checkpoints=steps)
+        assert runs.checkpoints.tolist() == [10, 100]
+        assert runs.checkpoints.dtype == np.int64
+    assert eq.simulate(eq.UCB(), FIVE, 5, [2**63 - 1]).replications.tolist() == [2**63 - 1]
+
+
 @pytest.mark.parametrize("horizon", [1, 2, 39, 1000, 10**6])
 def test_default_checkpoints_go_from_one_to_the_horizon(horizon):
     from equipoise.simulation import default_checkpoints
@@ -490,6 +496,10 @@ def test_default_checkpoints_go_from_one_to_the_horizon(horizon):
         ({"policies": "ucb"}, "policies must be policies such as ForcingBalance.*got 'ucb'"),
         ({"policies": 3}, "policies must be policies such as"),
         ({"policies": [eq.UCB(), "ucb"]}, "policies must be policies such as"),
+        (
+            {"policies": [eq.UCB(), eq.Uniform(), eq.UCB(scale=1)]},
+            r"policies must differ.*; got UCB\(\) more than once",
+        ),
         ({"policies": eq.Fixed(allocation=[0.5, 0.5])}, "must have 5 entries"),
         ({"policies": [eq.UCB(), eq.ForcingBalance(**W, floor=[0.1, 0.2])]}, "floor must have 5 entries"),
         ({"arms": [1, 2]}, r"arms must be Arms such as Gaussian\(mean=\[1, 2\], std=\[1, 1\]\); got \[1, 2\]"),
@@ -508,6 +518,9 @@ def test_default_checkpoints_go_from_one_to_the_horizon(horizon):
         ({"checkpoints": [0, 5]}, r"checkpoints must be whole numbers from 1 to 100, the horizon; got \[0, 5\]"),
         ({"checkpoints": [5, 101]}, "whole numbers from 1 to 100"),
         ({"checkpoints": [1.5]}, "whole numbers from 1 to 100"),
+        ({"checkpoints": [1.0, math.nan]}, "whole numbers from 1 to 100"),
+        ({"checkpoints": [1e300]}, "whole numbers from 1 to 100"),
+        ({"checkpoints": [True]}, "whole numbers from 1 to 100"),
         ({"checkpoints": [[1, 2]]}, "whole numbers from 1 to 100"),
         ({"checkpoints": [[1], [2, 3]]}, "whole numbers from 1 to 100"),
         ({"checkpoints": "all"}, "whole numbers from 1 to 100"),
@@ -575,9 +588,87 @@ def test_what_a_numba_policy_fills_is_checked():
     assert eq.simulate(Filling(function="first"), gaussian(3), 9, checkpoints=[9]).pulls.tolist() == [[[[4, 5, 0]]]]
 
 
+@numba.njit
+def fill_without_spread(parameters, t, assigned, pulls, mean, probability):
+    probability[0] = 1.0
+
+
+@numba.njit
+def fill_nonsense(parameters, t, assigned, pulls, mean, std, probability):
+    probability[0] = pulls.most
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            fill_without_spread,
+            r"filler of Misfilling must return a function fill\(parameters, t, assigned, pulls, mean, std, probability"
+            r"\); got fill_without_spread\(parameters, t, assigned, pulls, mean, probability\)$",
+        ),
+        (
+            fill_nonsense,
+            r"the function of Misfilling\(\) must be one that numba can compile; got: Unknown attribute 'most' of type "
+            r"array\(int64, 1d, C\) \(File .*test_simulation.py\", line \d+\)\nhint: it is called as fill\(parameters, "
+            r"t, .*, where parameters is \(2.0,\)$",
+        ),
+    ],
+)
+def test_a_function_that_numba_cannot_use_is_told_in_a_line(function, message):
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Misfilling(eq.NumbaPolicy):
+        taste: float = 2.0
+
+        def filler(self):
+            return function
+
+    for act in (lambda: eq.simulate(Misfilling(), gaussian(3), 10), eq.Bandit(Misfilling(), 3).ask):
+        with pytest.raises(eq.InvalidInput, match=message) as caught:
+            act()
+        assert caught.value.__suppress_context__  # numba's own words fill a screen
+
+
 def test_fields_of_a_numba_policy_are_numbers():
     with pytest.raises(eq.InvalidInput, match="patience of CuriousCompiled must be a number; got 'long'\nhint: define"):
         eq.simulate(CuriousCompiled(patience="long"), gaussian(3), 100)
+
+
+@pytest.mark.parametrize("name", ["assigned", "pulls", "mean", "std", "sums"])
+def test_a_policy_cannot_change_the_statistics_it_is_shown(name):
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Meddling(eq.Policy):
+        in_target: bool = False
+
+        def probabilities(self, stats):
+            if not self.in_target:
+                getattr(stats, name)[...] = 7
+            return np.full(stats.n_arms, 1 / stats.n_arms)
+
+        def target(self, stats):
+            getattr(stats, name)[...] = 7
+
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class MeddlingCompiled(CuriousCompiled):
+        target = Meddling.target
+
+    policies = [Meddling(), Meddling(in_target=True), *([] if name == "sums" else [MeddlingCompiled()])]
+    for policy in policies:
+        with pytest.raises(ValueError, match="read-only"):
+            eq.simulate(policy, FIVE, 10)
+
+
+def test_what_a_subclass_of_a_built_in_policy_writes_is_not_kept():
+    @dataclass(frozen=True, kw_only=True, repr=False)
+    class Meddling(eq.ForcingBalance):
+        def probabilities(self, stats):
+            probability = super().probabilities(stats)
+            for array in (stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums):
+                array[...] = 7
+            return probability
+
+    runs, plain = (eq.simulate(kind(**W), FIVE, 60, 2, seed=1) for kind in (Meddling, eq.ForcingBalance))
+    for array in ("pulls", "mean", "std", "target"):
+        np.testing.assert_array_equal(getattr(runs, array), getattr(plain, array))
 
 
 def test_an_error_in_a_policy_stops_the_simulation():

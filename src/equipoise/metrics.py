@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise import checks
-from equipoise.objective import optimal_allocation
-from equipoise.separable import ROOT_MEAN_SQUARE
+from equipoise.objective import checked_problem
+from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,26 +58,50 @@ def realised_error(estimate: FloatArray, true_mean: FloatArray, checkpoints: Int
     return np.asarray(np.sqrt(checkpoints) * np.sqrt(squared.mean(axis=1)).mean(axis=-1))
 
 
-def tradeoff(frequency: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
-    """Return the trade-off of shares of pulls (f_w, Eq. 3)."""
-    weight = checks.number_between("reward_weight", reward_weight, 0, 1)
-    return np.asarray(ROOT_MEAN_SQUARE.value(frequency, true_mean, true_std, weight))
+def tradeoff(
+    frequency: FloatArray,
+    true_mean: FloatArray,
+    true_std: FloatArray,
+    *,
+    reward_weight: float,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> FloatArray:
+    """Return the trade-off of shares of pulls (f_w, Eq. 3), or their value by another objective."""
+    means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
+    return np.asarray(objective.value(frequency, means, stds, weight))
 
 
-def regret(frequency: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
-    """Return how far shares of pulls fall short of the optimal allocation (R_n).
+def regret(
+    frequency: FloatArray,
+    true_mean: FloatArray,
+    true_std: FloatArray,
+    *,
+    reward_weight: float,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> FloatArray:
+    """Return how far shares of pulls fall short of the allocation that is optimal for an objective (R_n).
 
     Examples
     --------
     >>> regret(np.array([[0.5, 0.5], [0.4, 0.6]]), np.array([1.0, 2.0]), np.ones(2), reward_weight=0.5).round(4)
     array([0.0521, 0.0131])
     """
-    best = optimal_allocation(true_mean, true_std, reward_weight=reward_weight)
-    most = tradeoff(best, true_mean, true_std, reward_weight=reward_weight)
-    return most - tradeoff(frequency, true_mean, true_std, reward_weight=reward_weight)
+    means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
+    best = objective.solve(means, stds, weight, np.zeros(means.size))
+    if type(objective).value is PowerObjective.value:
+        # The difference is the same for shifted means, and small ones lose no digits to a reward that all arms share.
+        means = means - means.max()
+    return np.asarray(objective.value(best, means, stds, weight) - objective.value(frequency, means, stds, weight))
 
 
-def distance(shares: FloatArray, true_mean: FloatArray, true_std: FloatArray, *, reward_weight: float) -> FloatArray:
+def distance(
+    shares: FloatArray,
+    true_mean: FloatArray,
+    true_std: FloatArray,
+    *,
+    reward_weight: float,
+    objective: Objective = ROOT_MEAN_SQUARE,
+) -> FloatArray:
     """Return the largest difference from the optimal share over the arms (sup-norm).
 
     Examples
@@ -85,7 +109,8 @@ def distance(shares: FloatArray, true_mean: FloatArray, true_std: FloatArray, *,
     >>> distance(np.array([0.5, 0.5]), np.array([1.0, 2.0]), np.ones(2), reward_weight=0.5).round(4)
     np.float64(0.1885)
     """
-    best = optimal_allocation(true_mean, true_std, reward_weight=reward_weight)
+    means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
+    best = objective.solve(means, stds, weight, np.zeros(means.size))
     return np.asarray(np.abs(shares - best).max(axis=-1))
 
 
@@ -108,14 +133,20 @@ def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
 def rank_error(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """Return the average over arms of |true rank - estimated rank|  [Sect. 5.2].
 
-    Equal arms are ranked in their order, those without an estimate last.
+    Arms with equal estimates are ranked in their order, those without an estimate last. Arms with equal true means
+    share their ranks: in which order the estimates have them is no error.
 
     Examples
     --------
     >>> rank_error(np.array([3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0]))
     array(1.33333333)
+    >>> rank_error(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 1.0]))
+    array(1.)
     """
-    return np.asarray(np.abs(np.argsort(_ranking(estimate), axis=-1) - np.argsort(_ranking(true_mean))).mean(axis=-1))
+    rank, ascending = np.argsort(_ranking(estimate), axis=-1), np.sort(true_mean)
+    best = true_mean.size - np.searchsorted(ascending, true_mean, side="right")
+    worst = true_mean.size - 1 - np.searchsorted(ascending, true_mean, side="left")
+    return np.asarray((np.maximum(best - rank, 0) + np.maximum(rank - worst, 0)).mean(axis=-1))
 
 
 def _ranking(mean: FloatArray) -> IntArray:

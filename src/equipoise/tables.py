@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from equipoise.errors import EquipoiseError, InvalidInput, visible
+from equipoise.arms.csv_rows import CsvRows, decoded
+from equipoise.errors import EquipoiseError, InvalidInput
 
 COLUMNS = ("arm", "mean", "std")
 """Columns that a CSV file of arms must have."""
@@ -62,14 +62,7 @@ def read_arms(path: str) -> Arms:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise EquipoiseError(f"cannot read {source}: {error.strerror or error}") from error
-    try:
-        # Spreadsheets put a byte order mark before the name of the first column.
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
-        raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
-    return parse_arms(text, source)
+    return parse_arms(decoded(data, source), source)
 
 
 def parse_arms(text: str, source: str) -> Arms:
@@ -84,46 +77,25 @@ def parse_arms(text: str, source: str) -> Arms:
     ...
     equipoise.errors.EquipoiseError: arms.csv, line 2: mean must be a number; got 'one'
     """
-    reader = csv.reader(io.StringIO(text, newline=""))
-    place: dict[str, int] = {}
+    rows = CsvRows(text, source, COLUMNS)
     line_of: dict[str, int] = {}
     means: list[float] = []
     stds: list[float] = []
-
-    def wrong(message: str) -> EquipoiseError:
-        return EquipoiseError(f"{source}, line {max(reader.line_num, 1)}: {message}")
-
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
-                continue
-            if not place:
-                header = [cell.lower() for cell in cells]
-                if any(header.count(column) != 1 for column in COLUMNS):
-                    got = visible(",".join(cells))
-                    raise wrong(f"expected a header with columns arm, mean and std, each once; got {got}")
-                place = {column: header.index(column) for column in COLUMNS}
-                continue
-            arm, mean, std = (cells[at] if at < len(cells) else "" for at in place.values())
-            if not arm:
-                raise wrong("each arm needs a name; got none")
-            if arm in line_of:
-                raise wrong(f"each arm needs a name of its own; got {arm!r}, which is on line {line_of[arm]} too")
-            for column, cell, values in (("mean", mean, means), ("std", std, stds)):
-                value = _number(cell)
-                if value is None:
-                    raise wrong(f"{column} must be a number; got {cell!r}" if cell else f"{column} is missing")
-                values.append(value)
-            if stds[-1] < 0:
-                raise wrong(f"std must not be negative; got {std}")
-            line_of[arm] = reader.line_num
-    except csv.Error as error:
-        raise wrong(f"expected CSV; {error}") from error
-    if not place:
-        raise wrong("expected a header with columns arm, mean and std; got nothing")
+    for arm, mean, std in rows:
+        if not arm:
+            raise rows.wrong("each arm needs a name; got none")
+        if arm in line_of:
+            raise rows.wrong(f"each arm needs a name of its own; got {arm!r}, which is on line {line_of[arm]} too")
+        for column, cell, values in (("mean", mean, means), ("std", std, stds)):
+            value = _number(cell)
+            if value is None:
+                raise rows.wrong(f"{column} must be a number; got {cell!r}" if cell else f"{column} is missing")
+            values.append(value)
+        if stds[-1] < 0:
+            raise rows.wrong(f"std must not be negative; got {std}")
+        line_of[arm] = rows.line
     if not line_of:
-        raise wrong("expected at least one arm below the header; got none")
+        raise rows.wrong("expected at least one arm below the header; got none")
     return Arms(tuple(line_of), tuple(means), tuple(stds))
 
 

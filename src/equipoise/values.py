@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 from abc import ABC
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from equipoise.errors import InvalidInput, UnknownName
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Value(ABC):
-    """Base of policies and objectives, which are frozen keyword-only dataclasses.
+    """Base of policies and objectives, which are frozen keyword-only dataclasses, or plain classes without parameters.
 
     A direct subclass starts a family (`Policy`, `Objective`); its subclasses are found by their class name, which is
     what stands in JSON. Defining a class is all it takes to make it readable by name.
@@ -61,7 +62,7 @@ class Value(ABC):
         kind = cls._family[name]
         if not issubclass(kind, cls):
             raise InvalidInput(f"expected a {cls.__name__}; got {name}")
-        fields = {field.name: field for field in dataclasses.fields(cast("type[DataclassInstance]", kind))}
+        fields = {field.name: field for field in kind._class_fields()}
         parameters = {key: value for key, value in data.items() if key != "name"}
         unknown = sorted(set(parameters) - set(fields))
         if unknown:
@@ -85,18 +86,50 @@ class Value(ABC):
             raise InvalidInput(f"a {cls._family_name} must be valid JSON; {error}") from error
         return cls.from_dict(data)
 
+    @classmethod
+    def _class_fields(cls) -> tuple[dataclasses.Field[Any], ...]:
+        """Return the parameters; a class that is no dataclass may have none."""
+        if dataclasses.is_dataclass(cls):
+            return dataclasses.fields(cast("type[DataclassInstance]", cls))
+        if cls.__init__ is not object.__init__:
+            raise cls._no_dataclass("a method __init__")
+        return ()
+
     def _fields(self) -> tuple[dataclasses.Field[Any], ...]:
-        return dataclasses.fields(cast("DataclassInstance", self))
+        fields = self._class_fields()
+        if not dataclasses.is_dataclass(self):
+            for name in vars(self):
+                if not isinstance(inspect.getattr_static(type(self), name, None), cached_property):
+                    raise self._no_dataclass(f"the attribute {name}")
+        return fields
+
+    @classmethod
+    def _no_dataclass(cls, got: str) -> InvalidInput:
+        return InvalidInput(
+            f"{cls.__name__} must be a dataclass, so that its parameters can be recorded; got a plain class with {got}",
+            hint="decorate the class with @dataclass(frozen=True, kw_only=True)",
+        )
 
     def _set(self, **parameters: Any) -> None:
         """Put checked parameters in place of those given; for `__post_init__` only."""
         for name, value in parameters.items():
             object.__setattr__(self, name, value)
 
+    # For plain classes; dataclasses have their own.
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def __repr__(self) -> str:
+        try:
+            fields = self._fields()
+        except InvalidInput:  # what is wrong is told where it matters, not while something else is printed
+            return object.__repr__(self)
         shown = (
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in self._fields()
+            for field in fields
             if _is_required(field) or getattr(self, field.name) != _default(field)
         )
         return f"{type(self).__name__}({', '.join(shown)})"

@@ -12,6 +12,7 @@ import numpy as np
 from equipoise import checks
 from equipoise.arms.drawing import reward_kernel
 from equipoise.errors import InvalidInput
+from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
     from equipoise.arms.drawing import Drawing
@@ -25,10 +26,13 @@ class Arms(ABC):
     ----------
     mean, std : array (n_arms,)
         What an experiment tries to find out.
+    names : tuple of str or None
+        What the arms are called, if they have names; charts and frames use them.
     """
 
     mean: FloatArray
     std: FloatArray
+    names: tuple[str, ...] | None = None
 
     @property
     def n_arms(self) -> int:
@@ -77,15 +81,21 @@ class Arms(ABC):
         kernel.fill_rewards(int(kind[arm]), shape, pool, seed, replication, arm, first, out)
         if kind[arm] == kernel.EXTERNAL:
             # Many a quantile function is infinite, or outside its support, at exactly 0.
-            out[:] = self.external_rewards(arm, np.maximum(out, 2.0**-54))
+            rewards = np.asarray(self.external_rewards(arm, np.maximum(out, 2.0**-54)))
+            if rewards.shape != out.shape:
+                got = f"an array of shape {rewards.shape} for {out.size} numbers from arm {arm}"
+                raise InvalidInput(f"there must be one reward for each uniform number; got {got}")
+            out[:] = rewards
             if not np.isfinite(out).all():
                 got = out[~np.isfinite(out)][0]
                 raise InvalidInput(f"rewards must be finite; got {got} from arm {arm} of {type(self).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the arms are as plain data, for records of a simulation."""
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]
-        return {"name": type(self).__name__} | {field.name: plain(getattr(self, field.name)) for field in fields}
+        values = {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        if self.names is None:  # so arms without names are described as before there were any
+            values.pop("names", None)
+        return {"name": type(self).__name__} | values
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
@@ -93,11 +103,46 @@ class Arms(ABC):
     def __hash__(self) -> int:
         return hash((type(self).__name__, self.n_arms))
 
+    def __repr__(self) -> str:
+        given = [field.name for field in dataclasses.fields(self) if field.init]  # type: ignore[arg-type]
+        shown = (f"{name}={getattr(self, name)!r}" for name in given if name != "names" or self.names is not None)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
 
 def keep(arms: Arms, **values: Any) -> None:
     """Put checked values in their fields, for `__post_init__` only; arrays are copied, so that nobody changes them."""
     for name, value in values.items():
         object.__setattr__(arms, name, value.copy() if isinstance(value, np.ndarray) else value)
+
+
+def keep_moments(arms: Arms, mean: FloatArray, std: FloatArray) -> None:
+    """Put means and standard deviations in their fields, for `__post_init__` only, if statistics can hold them."""
+    for name, values in (("mean", mean), ("std", std)):
+        # Written so that NaN is refused too.
+        wrong = ~(np.abs(values) <= LARGEST_REWARD)
+        if wrong.any():
+            arm = int(wrong.argmax())
+            raise InvalidInput(
+                f"{name} must be finite and at most {LARGEST_REWARD:g} in size; got {values[arm]} for arm {arm}"
+            )
+    keep(arms, mean=mean, std=std)
+
+
+def checked_names(names: Any, n_arms: int) -> tuple[str, ...] | None:
+    """Return the names of arms, if there are any: one per arm, all different."""
+    if names is None:
+        return None
+    if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+        raise InvalidInput(f"names must be a list with one name per arm; got {names!r}")
+    given = tuple(names)
+    if not all(isinstance(name, str) and name.strip() for name in given):
+        raise InvalidInput(f"names must be text, one per arm; got {list(given)!r}")
+    if len(given) != n_arms:
+        raise InvalidInput(f"names must have {n_arms} entries, one per arm; got {len(given)}")
+    if len(set(given)) != n_arms:
+        twice = next(name for k, name in enumerate(given) if name in given[:k])
+        raise InvalidInput(f"names must differ from each other; got {twice!r} more than once")
+    return tuple(map(str, given))
 
 
 def plain(value: Any) -> Any:

@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, keep, plain
+from equipoise.arms.arms import Arms, checked_names, keep, keep_moments, plain
 from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from equipoise.arrays import FloatArray
 
+_GRID = np.concatenate([[1e-6, 1e-3], (np.arange(32) + 0.5) / 32, [1 - 1e-3, 1 - 1e-6]])
+"""Where distributions are compared; never change it, or runs saved before are taken for those of other arms."""
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Distributions(Arms):
     """Arms with any distributions that have `mean()`, `std()` and `ppf(uniform)`, such as scipy's frozen ones.
 
     Rewards are made 256 at a time in Python, which is slower than the other kinds of arms but no less exact.
+
+    Parameters
+    ----------
+    distributions : sequence
+        One per arm. Arms are equal if the distributions have the same names, parameters, means, standard deviations
+        and quantiles, the last to nine digits.
+    names : sequence of str, optional
+        What the arms are called.
 
     Examples
     --------
@@ -30,8 +45,13 @@ class Distributions(Arms):
     """
 
     distributions: tuple[Any, ...]
+    names: tuple[str, ...] | None = None
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
+
+    if TYPE_CHECKING:  # lists are welcome; the fields hold tuples
+
+        def __init__(self, *, distributions: Sequence[Any], names: Sequence[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         if not hasattr(self.distributions, "__len__") or len(self.distributions) == 0:
@@ -41,10 +61,11 @@ class Distributions(Arms):
         for distribution in self.distributions:
             if not all(hasattr(distribution, name) for name in ("mean", "std", "ppf")):
                 raise InvalidInput(f"a distribution must have mean, std and ppf; got {distribution!r}")
-        mean = [float(distribution.mean()) for distribution in self.distributions]
-        std = [float(distribution.std()) for distribution in self.distributions]
-        mean, std = checks.means_and_stds(mean, std)  # type: ignore[assignment]
-        keep(self, distributions=tuple(self.distributions), mean=mean, std=std)
+        given = tuple(self.distributions)
+        mean, std = ([_number(d, name, arm) for arm, d in enumerate(given)] for name in ("mean", "std"))
+        keep(self, distributions=given, names=checked_names(self.names, len(given)))
+        keep_moments(self, *checks.means_and_stds(mean, std))
+        self._described  # noqa: B018  (what is wrong with a quantile function is found now)
 
     def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
@@ -52,13 +73,49 @@ class Distributions(Arms):
 
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
         """Return the quantiles that belong to uniform numbers."""
-        return np.asarray(self.distributions[arm].ppf(uniform), dtype=np.float64)
+        rewards = np.asarray(self.distributions[arm].ppf(uniform), dtype=np.float64)
+        if rewards.shape != uniform.shape:
+            raise InvalidInput(
+                f"ppf of arm {arm} must give one quantile for each number it gets; "
+                f"got an array of shape {rewards.shape} for {uniform.size} numbers"
+            )
+        return rewards
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the arms are, as far as plain data can say it."""
-        described = [
-            f"{getattr(getattr(d, 'dist', d), 'name', type(d).__name__)}"
-            f"({', '.join(map(repr, getattr(d, 'args', ())))}, {getattr(d, 'kwds', {})})"
-            for d in self.distributions
-        ]
-        return {"name": "Distributions", "distributions": described, "mean": plain(self.mean), "std": plain(self.std)}
+        """Return what the arms are, as far as plain data can say it: names, parameters and a digest of quantiles."""
+        data: dict[str, Any] = {"name": "Distributions", "distributions": list(self._described)}
+        data |= {"mean": plain(self.mean), "std": plain(self.std)}
+        return data if self.names is None else data | {"names": plain(self.names)}
+
+    @cached_property
+    def _described(self) -> tuple[str, ...]:
+        return tuple(
+            f"{_words(distribution)}, quantiles {_digest(self.external_rewards(arm, _GRID))}"
+            for arm, distribution in enumerate(self.distributions)
+        )
+
+
+def _number(distribution: Any, name: str, arm: int) -> float:
+    value = np.asarray(getattr(distribution, name)())
+    if value.ndim != 0 or value.dtype.kind not in "fiu":
+        raise InvalidInput(
+            f"{name}() of a distribution must be a number; got {value.tolist()!r} for arm {arm}",
+            hint="give one distribution per arm, such as [norm(loc=0), norm(loc=1)]",
+        )
+    return float(value)
+
+
+def _words(distribution: Any) -> str:
+    """Return name and parameters of a distribution; of one that is not scipy's, the name of its class."""
+    family = getattr(distribution, "dist", None)
+    if family is None:
+        return type(distribution).__name__
+    parameters = [repr(value) for value in getattr(distribution, "args", ())]
+    parameters += [f"{name}={value!r}" for name, value in getattr(distribution, "kwds", {}).items()]
+    return f"{getattr(family, 'name', type(family).__name__)}({', '.join(parameters)})"
+
+
+def _digest(quantiles: FloatArray) -> str:
+    """Return a fingerprint of quantiles, to nine digits: the last ones differ between versions of scipy."""
+    # Adding 0 makes -0 and 0 the same.
+    return hashlib.sha256(" ".join(f"{x + 0.0:.8e}" for x in quantiles.tolist()).encode()).hexdigest()[:16]

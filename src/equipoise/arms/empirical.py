@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, keep
+from equipoise.arms.arms import Arms, checked_names, keep, keep_moments
+from equipoise.arms.csv_rows import CsvRows, decoded
 from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
 from equipoise.errors import EquipoiseError, InvalidInput, visible
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Empirical(Arms):
     """Arms that resample, with replacement, the rewards seen in an experiment.
 
@@ -54,11 +53,11 @@ class Empirical(Arms):
         if len(self.values) == 0:
             raise InvalidInput("values must have at least one arm; got none")
         values = tuple(_rewards_of(arm, rewards) for arm, rewards in enumerate(self.values))
-        if self.names is not None and len(self.names) != len(values):
-            raise InvalidInput(f"names must have {len(values)} entries, one per arm; got {len(self.names)}")
+        keep(self, values=values, names=checked_names(self.names, len(values)))
         # The rewards resampled are all there is, so their spread has the divisor n.
-        mean, std = (np.array([measure(rewards) for rewards in values]) for measure in (np.mean, np.std))
-        keep(self, values=values, names=None if self.names is None else tuple(self.names), mean=mean, std=std)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, std = (np.array([measure(rewards) for rewards in values]) for measure in (np.mean, np.std))
+        keep_moments(self, mean, std)
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], *, arm: str = "arm", reward: str = "reward") -> Empirical:
@@ -70,22 +69,12 @@ class Empirical(Arms):
             A file with a header line. Other columns and blank lines are passed over; what is wrong is told with its
             line.
         arm, reward : str
-            Columns that hold the arm's name and the reward. Arms are numbered in the order in which they appear.
+            Columns that hold the arm's name and the reward, in any case. Arms are numbered in the order in which they
+            appear.
         """
-        data = Path(path).read_bytes()
-        try:
-            text = data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the first name
-        except UnicodeDecodeError as error:
-            line = data[: error.start].count(b"\n") + 1
-            message = f"{path}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
-            raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
-        rows = csv.DictReader(io.StringIO(text, newline=""))
-        header = rows.fieldnames or []
-        if arm not in header or reward not in header:
-            got = visible(", ".join(header)) or "an empty file"
-            raise EquipoiseError(f"{path}, line 1: expected the columns {arm} and {reward}; got {got}")
+        rows = CsvRows(decoded(Path(path).read_bytes(), str(path)), str(path), (arm, reward))
         return cls._from_pairs(
-            ((f"{path}, line {rows.line_num}", row[arm], row[reward]) for row in rows), reward=reward, source=str(path)
+            ((f"{path}, line {rows.line}", name, value) for name, value in rows), reward=reward, source=str(path)
         )
 
     @classmethod
@@ -106,9 +95,9 @@ class Empirical(Arms):
         (('pie', 'line'), array([0.6, 1. ]))
         """
         columns = list(frame.columns if hasattr(frame, "columns") else frame)
-        if arm not in columns or reward not in columns:
+        if columns.count(arm) != 1 or columns.count(reward) != 1:
             got = visible(", ".join(map(str, columns))) or "none"
-            raise InvalidInput(f"expected the columns {arm} and {reward}; got {got}")
+            raise InvalidInput(f"expected the columns {arm} and {reward}, each once; got {got}")
         names, rewards = list(frame[arm]), list(frame[reward])
         if len(names) != len(rewards):
             raise InvalidInput(f"columns must be equally long; got {len(names)} arms and {len(rewards)} rewards")
@@ -120,7 +109,7 @@ class Empirical(Arms):
         """Return arms from (place, arm, reward) rows; the place is what errors call the row."""
         rewards: dict[str, list[float]] = {}
         for place, name, given in rows:
-            if name is None or not str(name).strip():
+            if _is_missing(name) or not str(name).strip():
                 raise EquipoiseError(f"{place}: each row needs the name of its arm; got none")
             try:
                 value = float(given)
@@ -149,6 +138,14 @@ class Empirical(Arms):
         counts = np.array([rewards.size for rewards in self.values], dtype=np.float64)
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
         return drawing_of(reward_kernel().EMPIRICAL, first, counts)._replace(pool=np.concatenate(self.values))
+
+
+def _is_missing(name: Any) -> bool:
+    """Say whether a cell of a frame is empty: None, NaN, which is unlike itself, or pandas' NA, which will not say."""
+    try:
+        return name is None or bool(name != name)
+    except TypeError:
+        return True
 
 
 def _rewards_of(arm: int, rewards: ArrayLike) -> FloatArray:

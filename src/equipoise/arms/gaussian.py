@@ -6,16 +6,18 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, keep
+from equipoise.arms.arms import Arms, checked_names, keep, keep_moments
 from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from equipoise.arrays import FloatArray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Gaussian(Arms):
     """Arms with Gaussian rewards.
 
@@ -27,14 +29,16 @@ class Gaussian(Arms):
 
     mean: FloatArray
     std: FloatArray
+    names: tuple[str, ...] | None = None
 
     if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
 
-        def __init__(self, *, mean: ArrayLike, std: ArrayLike) -> None: ...
+        def __init__(self, *, mean: ArrayLike, std: ArrayLike, names: Sequence[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         mean, std = checks.means_and_stds(self.mean, self.std)
-        keep(self, mean=mean, std=std)
+        keep_moments(self, mean, std)
+        keep(self, names=checked_names(self.names, mean.size))
 
     def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""

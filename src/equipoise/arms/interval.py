@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, keep
+from equipoise.arms.arms import Arms, checked_names, keep, keep_moments
 from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from equipoise.arrays import FloatArray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class UniformBetween(Arms):
     """Arms with rewards uniform on an interval each.
 
@@ -30,23 +32,26 @@ class UniformBetween(Arms):
 
     low: FloatArray
     high: FloatArray
+    names: tuple[str, ...] | None = None
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
 
-        def __init__(self, *, low: ArrayLike, high: ArrayLike) -> None: ...
+        def __init__(self, *, low: ArrayLike, high: ArrayLike, names: Sequence[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         low, high = _interval(self.low, self.high)
-        keep(self, low=low, high=high, mean=(low + high) / 2, std=(high - low) / np.sqrt(12))
+        keep(self, low=low, high=high, names=checked_names(self.names, low.size))
+        with np.errstate(over="ignore"):
+            keep_moments(self, (low + high) / 2, (high - low) / np.sqrt(12))
 
     def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return drawing_of(reward_kernel().UNIFORM, self.low, self.high)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Beta(Arms):
     """Arms with beta-distributed rewards, stretched to an interval each; [0, 1] by default.
 
@@ -60,12 +65,21 @@ class Beta(Arms):
     b: FloatArray
     low: FloatArray | float = 0.0
     high: FloatArray | float = 1.0
+    names: tuple[str, ...] | None = None
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
     if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
 
-        def __init__(self, *, a: ArrayLike, b: ArrayLike, low: ArrayLike = 0.0, high: ArrayLike = 1.0) -> None: ...
+        def __init__(
+            self,
+            *,
+            a: ArrayLike,
+            b: ArrayLike,
+            low: ArrayLike = 0.0,
+            high: ArrayLike = 1.0,
+            names: Sequence[str] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         a = _positive("a", self.a)
@@ -75,13 +89,24 @@ class Beta(Arms):
             for name, bound in (("low", self.low), ("high", self.high))
         )
         low, high = _interval(low, high, size=a.size)
-        width, total = high - low, a + b
-        keep(self, a=a, b=b, low=low, high=high)
-        keep(self, mean=low + width * a / total, std=width * np.sqrt(a * b / (total + 1)) / total)
+        keep(self, a=a, b=b, low=low, high=high, names=checked_names(self.names, a.size))
+        keep_moments(self, *_beta_moments(a, b, low, high))
 
     def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
         return drawing_of(reward_kernel().BETA, self.a, self.b, self.low, self.high)
+
+
+def _beta_moments(a: FloatArray, b: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations, also where the product of a and b is no ordinary number."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        width, total, product = high - low, a + b, a * b
+        mean, std = low + width * a / total, width * np.sqrt(product / (total + 1)) / total
+        ordinary = (product > 1e-290) & (product < 1e290) & (total < 1e290)
+        # Of tiny and huge numbers only the quotients are safe, which round a little differently.
+        share, rest = 1 / (1 + b / a), 1 / (1 + a / b)
+        stable = width * np.sqrt(share) * np.sqrt(rest) / (np.sqrt(2) * np.sqrt(a / 2 + b / 2 + 0.5))
+        return np.where(ordinary, mean, low + width * share), np.where(ordinary, std, stable)
 
 
 def _positive(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:

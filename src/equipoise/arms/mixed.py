@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, keep
+from equipoise.arms.arms import Arms, checked_names, keep, keep_moments, plain
 from equipoise.arms.drawing import Drawing, reward_kernel
 from equipoise.errors import InvalidInput
 
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Mixed(Arms):
     """Arms of several kinds, one after another.
 
     Parameters
     ----------
     parts : sequence of Arms
+    names : sequence of str, optional
+        What the arms are called; by default the names of the parts, if all have names and no two are the same.
 
     Examples
     --------
@@ -31,6 +33,7 @@ class Mixed(Arms):
     """
 
     parts: tuple[Arms, ...]
+    names: tuple[str, ...] | None = None
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
@@ -39,7 +42,13 @@ class Mixed(Arms):
         if not hasattr(given, "__len__") or not len(given) or not all(isinstance(part, Arms) for part in given):
             raise InvalidInput(f"parts must be arms such as Gaussian(mean=[1], std=[1]); got {self.parts!r}")
         mean, std = (np.concatenate([getattr(part, name) for part in self.parts]) for name in ("mean", "std"))
-        keep(self, parts=tuple(self.parts), mean=mean, std=std)
+        keep(self, parts=tuple(self.parts))
+        keep(self, names=self._names_of_parts() if self.names is None else checked_names(self.names, mean.size))
+        keep_moments(self, mean, std)
+
+    def _names_of_parts(self) -> tuple[str, ...] | None:
+        names = tuple(name for part in self.parts for name in part.names or ())
+        return names if len(set(names)) == sum(part.n_arms for part in self.parts) else None
 
     def make_drawing(self) -> Drawing:
         """Return the arms as the compiled loop sees them."""
@@ -65,5 +74,6 @@ class Mixed(Arms):
         raise InvalidInput(f"there is no such arm; the last is {self.n_arms - 1}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the parts as plain data."""
-        return {"name": "Mixed", "parts": [part.to_dict() for part in self.parts]}
+        """Return the parts as plain data, and the names unless they are those of the parts."""
+        data = {"name": "Mixed", "parts": [part.to_dict() for part in self.parts]}
+        return data if self.names == self._names_of_parts() else data | {"names": plain(self.names)}

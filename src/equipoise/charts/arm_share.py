@@ -69,7 +69,7 @@ def arm_share_record(
     policies, names, quantiles
         As in `curves_record`.
     arms : sequence of str, optional
-        Names of all arms; "1", "2", ... by default.
+        Names of all arms; those of the runs by default, or "1", "2", ... if they have none.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def arm_share_record(
     place = checks.whole_number("arm", arm, 0, runs.true_mean.size - 1)
     weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     return ArmShareRecord(
-        arm=arm_names(arms, runs.true_mean.size)[place],
+        arm=arm_names(runs.arm_names if arms is None else arms, runs.true_mean.size)[place],
         reward_weight=weight,
         optimum=float(optimal_allocation(runs.true_mean, runs.true_std, reward_weight=weight)[place]),
         policies=policy_names(shown.policies, names),

@@ -10,7 +10,16 @@ import numpy as np
 from equipoise import checks
 from equipoise.charts.allocation import MOST_BARS
 from equipoise.charts.drawing import BLUE, altair, arm_names, even_columns, log_ticks, panels, styled, titled
-from equipoise.charts.replications import QUANTILES, Band, band_of, band_words, chosen, place_of, policy_names
+from equipoise.charts.replications import (
+    QUANTILES,
+    Band,
+    band_of,
+    band_words,
+    chosen,
+    place_of,
+    policy_names,
+    pulls_words,
+)
 from equipoise.objective import optimal_allocation
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ def final_shares_record(
     policies, names, quantiles
         As in `curves_record`.
     arms : sequence of str, optional
-        Names of the arms; "1", "2", ... by default.
+        Names of the arms; those of the runs by default, or "1", "2", ... if they have none.
     step : int, optional
         Another checkpoint than the last.
 
@@ -71,7 +80,7 @@ def final_shares_record(
     shown, place = chosen(runs, policies), place_of(runs, step)
     weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     return FinalSharesRecord(
-        arms=arm_names(arms, runs.true_mean.size),
+        arms=arm_names(runs.arm_names if arms is None else arms, runs.true_mean.size),
         reward_weight=weight,
         optimum=optimal_allocation(runs.true_mean, runs.true_std, reward_weight=weight),
         policies=policy_names(shown.policies, names),
@@ -138,7 +147,7 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     return styled(
         titled(
             panels(picture, "policy", record.policies, columns=columns),
-            f"Shares after {record.step:,} pulls (reward weight {record.reward_weight:.4g})",
+            f"Shares after {pulls_words(record.step)} (reward weight {record.reward_weight:.4g})",
             "; ".join(notes),
         )
     )

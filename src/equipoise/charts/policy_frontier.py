@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.charts.drawing import GREY, LINES, SHAPES, altair, legend, styled, taken_in_turn, titled
 from equipoise.charts.frontier import FrontierRecord, curve_layers, frontier_record
-from equipoise.charts.replications import chosen, one_each, place_of, short_names
+from equipoise.charts.replications import chosen, one_each, place_of, pulls_words, short_names
 from equipoise.errors import InvalidInput, NoSuchWeight
 from equipoise.goals import weight_for_error
 
@@ -161,7 +161,7 @@ def _notes(record: PolicyFrontierRecord) -> list[str]:
     replications = (
         "one replication" if record.n_replications == 1 else f"mean of {record.n_replications:,} replications"
     )
-    after = f" after {record.step[0]:,} pulls" if record.step.size == 1 else ""
+    after = f" after {pulls_words(int(record.step[0]))}" if record.step.size == 1 else ""
     notes = [f"black curve: the optimum, with reward weights; marks: {replications}{after}"]
     lost = ~np.isfinite(record.error)
     if lost.any():

@@ -75,9 +75,9 @@ def policy_names(policies: Sequence[Policy], names: Sequence[str] | None) -> tup
     Examples
     --------
     >>> import equipoise as eq
-    >>> policies = [eq.Uniform(), eq.UCB(scale=4), eq.UCB(scale=2)]
+    >>> policies = [eq.Uniform(), eq.UCB(scale=4), eq.UCB()]
     >>> policy_names(policies, None)
-    ('Uniform', 'UCB, scale 4', 'UCB, scale 2')
+    ('Uniform', 'UCB, scale 4', 'UCB, scale 1')
     """
     given = short_names(policies) if names is None else one_each(policies, names)
     if len(set(given)) < len(given):
@@ -95,21 +95,19 @@ def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...
 
 
 def short_names(policies: Sequence[Policy], *, without: str | None = None) -> tuple[str, ...]:
-    """Return the names of policies, each with the parameters in which it differs from its like and from the default.
+    """Return the names of policies, each with the parameters in which policies of its kind differ.
 
     Policies that differ in the parameter `without` alone, or in nothing, get the same name.
     """
 
     def short(policy: Policy) -> str:
-        kind = type(policy)
-        alike = [other for other in policies if type(other) is kind]
-        words = [kind.__name__]
+        alike = [other for other in policies if type(other) is type(policy)]
+        words = [type(policy).__name__]
         for key in policy.to_dict():
             if key in ("name", without):
                 continue
             value = getattr(policy, key)
-            # The class keeps the default of a field, if it has one.
-            if value != getattr(kind, key, None) and any(getattr(other, key) != value for other in alike):
+            if any(getattr(other, key) != value for other in alike):
                 words.append(f"{key.replace('_', ' ')} {_words(value)}")
         return ", ".join(words)
 
@@ -120,6 +118,17 @@ def _words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value).replace("_", " ")
+
+
+def pulls_words(count: int) -> str:
+    """Return a number of pulls in words.
+
+    Examples
+    --------
+    >>> pulls_words(1), pulls_words(2_000)
+    ('1 pull', '2,000 pulls')
+    """
+    return f"{count:,} pull" if count == 1 else f"{count:,} pulls"
 
 
 def place_of(runs: Runs, step: int | None) -> int:

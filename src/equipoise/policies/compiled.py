@@ -38,10 +38,18 @@ class CompiledPolicy(Policy):
         self.per_arm(n_arms)
 
     def prepare(self, n_arms: int) -> Chooser:
-        """Return a chooser with its scratch space allocated."""
+        """Return a chooser with its scratch space allocated; `choose` itself if a subclass has its own."""
+        self.check_arms(n_arms)
+        if type(self).choose is not CompiledPolicy.choose:
+            return self.choose
+        return self._chooser(n_arms)
+
+    def _chooser(self, n_arms: int) -> Chooser:
+        """Return a chooser that goes by the kernel, or by the probabilities of a subclass that has its own."""
+        if type(self).probabilities is not CompiledPolicy.probabilities:
+            return super().choose
         from equipoise.kernels.tracking import RANDOM, draw
 
-        self.check_arms(n_arms)
         probability = np.zeros(n_arms)
         decider = self._decider(n_arms, probability)
 
@@ -56,7 +64,9 @@ class CompiledPolicy(Policy):
 
     def choose(self, stats: ArmStats, uniform: float) -> Choice:
         """Return the choice for these statistics; `uniform` is a random number in [0, 1)."""
-        return self.prepare(stats.n_arms)(stats, uniform)
+        # A subclass that calls this from a `choose` of its own must not be sent back there.
+        prepare = self.prepare if type(self).choose is CompiledPolicy.choose else self._chooser
+        return prepare(stats.n_arms)(stats, uniform)
 
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""

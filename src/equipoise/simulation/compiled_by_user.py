@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from equipoise.errors import InvalidInput
 from equipoise.policies import NumbaPolicy, Policy
+from equipoise.policies.numba_policy import checked_filler, explain
 from equipoise.simulation.overriding import keeps
-from equipoise.simulation.replication import or_nan
+from equipoise.simulation.replication import or_nan, read_only
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
     from equipoise.kernels.play_with import advance_with, is_compiled
 
     _, seed, number, checkpoints, arena, outputs = replication
-    filler, parameters = policy.filler(), policy.parameters()
+    filler, parameters = checked_filler(policy), policy.parameters()
     if not is_compiled(filler):
         raise InvalidInput(
             f"filler of {type(policy).__name__} must return a function compiled by numba; got {filler!r}",
@@ -33,12 +34,17 @@ def user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
         )
 
     def move(until: int) -> bool:
-        return bool(advance_with(filler, parameters, seed, number, until, checkpoints, arena, *outputs))
+        try:
+            return bool(advance_with(filler, parameters, seed, number, until, checkpoints, arena, *outputs))
+        except Exception as error:
+            explain(policy, error)
+            raise
 
     if keeps(policy, Policy, ("target",)):
         return move
     stats = ArmStats(arena.pulls.size)  # a view of the arena
-    stats.assigned, stats.pulls, stats.mean, stats.std = arena.pulls, arena.pulls, arena.mean, arena.std
+    stats.assigned = stats.pulls = read_only(arena.pulls)
+    stats.mean, stats.std = read_only(arena.mean), read_only(arena.std)
 
     def move_with_targets(until: int) -> bool:
         while True:

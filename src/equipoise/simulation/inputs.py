@@ -21,10 +21,17 @@ LARGEST_HORIZON = 10**15
 
 
 def checked_policies(policies: Any) -> tuple[Policy, ...]:
-    """Return the policies, from one or several."""
+    """Return the policies, from one or several that differ."""
     values = (policies,) if isinstance(policies, Policy) or not hasattr(policies, "__iter__") else tuple(policies)
     if not values or not all(isinstance(policy, Policy) for policy in values):
         raise InvalidInput(f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {policies!r}")
+    labels = []
+    for policy in values:
+        policy.to_dict()  # one that cannot be recorded is refused now, not when the work is done
+        labels.append(repr(policy))
+    twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
+    if twice is not None:  # it would take the same decisions again, and share its label in frames
+        raise InvalidInput(f"policies must differ from each other; got {twice} more than once")
     return values
 
 
@@ -67,5 +74,9 @@ def _whole_numbers(values: Any) -> IntArray | None:
         array = np.atleast_1d(np.asarray(values))
     except ValueError:  # rows of different lengths
         return None
-    whole = array.ndim == 1 and array.size > 0 and np.issubdtype(array.dtype, np.integer)
-    return array.astype(np.int64) if whole and array.max() < 2**63 else None
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
+        return None
+    # Floats such as 1e3 or those of numpy.geomspace(...).round() are whole numbers too.
+    if array.dtype.kind == "f" and not (np.isfinite(array) & (array == np.rint(array))).all():
+        return None
+    return array.astype(np.int64) if array.min() >= -(2**63) and array.max() < 2**63 else None

@@ -99,4 +99,5 @@ class Job:
             mean=self._mean[:, places],
             std=self._std[:, places],
             target=self._target[:, places],
+            arm_names=self._arms.names,
         )

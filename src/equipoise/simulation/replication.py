@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     """Plays up to a step; returns False if it needs something first, such as rewards that only Python can draw."""
     Outputs = tuple[IntArray, FloatArray, FloatArray, FloatArray]
     """Pulls, mean, std and target, one row per checkpoint."""
+
+
+AnyArray = TypeVar("AnyArray", bound="np.ndarray[Any, Any]")
 
 
 class Replication(NamedTuple):
@@ -42,6 +45,13 @@ def empty_replication(arms: Arms) -> Replication:
     """Return a replication without checkpoints, to be played for no steps."""
     counts, numbers = np.zeros((0, arms.n_arms), dtype=np.int64), np.zeros((0, arms.n_arms))
     return new_replication(arms, 0, 0, np.zeros(0, dtype=np.int64), (counts, numbers, numbers, numbers))
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """Return a view that shows what is in an array and refuses to change it: a policy looks at statistics only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def or_nan(target: FloatArray | None) -> FloatArray | float:

@@ -61,7 +61,7 @@ def simulate(
         How many, or which: `range(100, 200)` gives the second hundred of 200, wherever it is computed.
     seed : int
         Which rewards and random decisions: with the number of the replication it determines all of them.
-    checkpoints : array of int, optional
+    checkpoints : array of whole numbers, optional
         Steps after which pulls, estimates and targets are recorded; about 40 spaced evenly on a log scale by default.
     workers : int, optional
         Threads; as many as there are processors by default. Results do not depend on it.

@@ -1,0 +1,69 @@
+"""CSV as people save it: decoded, columns found by their names, and what is wrong told with its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from equipoise.errors import EquipoiseError, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+def decoded(data: bytes, source: str) -> str:
+    """Return the text of a file, or name the line that is not UTF-8; `source` is what errors call the file."""
+    try:
+        return data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the name of the first column
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
+        raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
+
+
+class CsvRows:
+    r"""The rows of CSV text below its header; iterating gives the cells of the wanted columns, without spaces around.
+
+    Columns are found in any order and case; others, and blank lines, are passed over. A cell that is not there is "".
+
+    Examples
+    --------
+    >>> rows = CsvRows("Reward, arm\n\n0.5,a\n", "people.csv", ["arm", "reward"])
+    >>> [(rows.line, cells) for cells in rows]
+    [(3, ['a', '0.5'])]
+    """
+
+    def __init__(self, text: str, source: str, columns: Sequence[str]) -> None:
+        self._reader = csv.reader(io.StringIO(text, newline=""))
+        self._source, self._columns = source, tuple(columns)
+
+    @property
+    def line(self) -> int:
+        """Number of the line read last, from 1."""
+        return max(self._reader.line_num, 1)
+
+    def wrong(self, message: str, *, hint: str | None = None) -> EquipoiseError:
+        """Return an error about the line read last."""
+        return EquipoiseError(f"{self._source}, line {self.line}: {message}", hint=hint)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        names = [name.strip().lower() for name in self._columns]
+        expected = f"expected a header with columns {', '.join(self._columns[:-1])} and {self._columns[-1]}"
+        places: list[int] = []
+        try:
+            for row in self._reader:
+                if not any(map(str.strip, row)):
+                    continue
+                if places:
+                    yield [row[at].strip() if at < len(row) else "" for at in places]
+                    continue
+                header = [cell.strip() for cell in row]
+                found = [cell.lower() for cell in header]
+                if any(found.count(name) != 1 for name in names):
+                    raise self.wrong(f"{expected}, each once; got {visible(','.join(header))}")
+                places = [found.index(name) for name in names]
+        except csv.Error as error:
+            raise self.wrong(f"expected CSV; {error}", hint="look for a quotation mark that is not closed") from error
+        if not places:
+            raise self.wrong(f"{expected}; got nothing")

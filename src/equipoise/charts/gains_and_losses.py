@@ -1,0 +1,210 @@
+"""What participants gain against what researchers lose: one point per way to run an experiment, named on the chart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from equipoise.charts.drawing import BLUE, GREY, VERMILION, altair, styled, titled
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray
+    from equipoise.charts.drawing import AnyChart
+
+DIAL, RIVAL, OTHER, START = "dial", "rival", "other", "start"
+"""Kinds of points: positions of the dial, and of another one, both joined by lines; other ways; and the start."""
+
+_SHAPES = {RIVAL: "triangle-up", OTHER: "square", DIAL: "circle", START: "diamond"}
+_COLOURS = {RIVAL: VERMILION, OTHER: VERMILION, DIAL: BLUE, START: "black"}
+
+
+class WayToRun(NamedTuple):
+    """A way to run an experiment: what it is called, and how it does against another way.
+
+    The name stands to the right of the point, or with `name_left` to the left. A point among many that is not
+    `is_named` has it in its tooltip alone. Errors are standard errors.
+    """
+
+    kind: str
+    name: str
+    words: str
+    gain: float
+    loss: float
+    gain_error: float = 0.0
+    loss_error: float = 0.0
+    name_left: bool = False
+    is_named: bool = True
+
+
+@dataclass(frozen=True)
+class GainsAndLossesRecord:
+    """Ways to run an experiment, and the most that can be gained at each loss.
+
+    Attributes
+    ----------
+    title : str
+    subtitle : list of str
+    ways : tuple of WayToRun
+    gain_title, gain_format : str
+        Of the axis.
+    best_gain, best_loss : arrays
+        The curve of the optimum; empty for none.
+    """
+
+    title: str
+    subtitle: list[str]
+    ways: tuple[WayToRun, ...]
+    gain_title: str
+    gain_format: str
+    best_gain: FloatArray
+    best_loss: FloatArray
+
+    def __post_init__(self) -> None:
+        for way in self.ways:
+            if way.kind not in _SHAPES:
+                raise InvalidInput(f"kind must be one of {', '.join(_SHAPES)}; got {way.kind!r}")
+
+
+def gains_and_losses_chart(record: GainsAndLossesRecord, *, big: bool = False) -> AnyChart:
+    """Draw gain over loss, with names beside the points and no legend.
+
+    Parameters
+    ----------
+    big : bool
+        With larger letters and marks, and words below the names, for the top of a page. The line of the dial then
+        begins at the start.
+    """
+    alt = altair()
+    size = 16 if big else 12
+    far = max(way.loss + way.loss_error for way in record.ways)
+    is_shown = np.isfinite(record.best_loss) & (record.best_loss <= 1.02 * far)
+    best = [(float(a), float(b)) for a, b in zip(record.best_loss[is_shown], record.best_gain[is_shown], strict=True)]
+    high = max([way.gain + way.gain_error for way in record.ways] + [gain for _, gain in best])
+    low = min(way.gain for way in record.ways)
+    # Names need room where they stand: below the lowest point, and to the right of those that are far out.
+    is_wide = any(way.loss > 0.8 * far and way.is_named and not way.name_left for way in record.ways) or bool(best)
+    x = alt.X(
+        "loss:Q",
+        title="What researchers lose: how much larger the average error of an estimate is than in the trial",
+        scale=alt.Scale(domain=[-0.03 * far, (1.25 if is_wide else 1.06) * far], nice=False),
+        axis=alt.Axis(format="+~%", tickCount=6, grid=False),
+    )
+    y = alt.Y(
+        "gain:Q",
+        title=record.gain_title,
+        scale=alt.Scale(domain=[min(low - 0.04 * high, -0.13 * high), 1.08 * high], nice=False),
+        axis=alt.Axis(format=record.gain_format, tickCount=6, titleAngle=0, titleAlign="left", titleX=0, titleY=-14),
+    )
+    joined = (_rows(record, START) if big else []) + _rows(record, DIAL)
+    rival = _rows(record, RIVAL)
+    layers = [
+        *_best(best, x, y, size),
+        *([_line(rival, x, y, color=VERMILION, strokeWidth=1.5, strokeDash=[2, 2])] if rival else []),
+        _line(joined, x, y, color=BLUE, strokeWidth=4 if big else 2.5),
+    ]
+    for kind, colour in _COLOURS.items():
+        rows = _rows(record, kind)
+        if not rows:
+            continue
+        base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
+        layers += _errors(base, colour) if any(row["has_error"] for row in rows) else []
+        layers.append(
+            base.mark_point(
+                shape=_SHAPES[kind], color=colour, filled=True, opacity=1, size=12 * size if big else 6 * size
+            ).encode(tooltip=["name:N", "words:N"])
+        )
+        layers += _names(rows, x, y, colour, size, with_words=big)
+    width, height = (820, 430) if big else (620, 380)
+    layers.append(
+        alt.Chart(alt.Data(values=[{"text": "up and to the left is better"}]))
+        .mark_text(align="left", baseline="top", fontSize=size, color=GREY)
+        .encode(x=alt.value(10), y=alt.value(8), text="text:N")
+    )
+    chart = styled(titled(alt.layer(*layers).properties(width=width, height=height), record.title, record.subtitle))
+    bigger: AnyChart = (
+        chart.configure_axis(
+            labelFontSize=size - 2, titleFontSize=size - 1, titleFontWeight="normal", gridColor="#E6E6E6"
+        )
+        .configure_axisX(labelFlush=False, titlePadding=10)
+        .configure_title(
+            anchor="start", fontSize=24, subtitleFontSize=15, subtitleColor=GREY, subtitlePadding=8, offset=34
+        )
+        if big
+        else chart.configure_title(anchor="start", fontSize=16, subtitleFontSize=12, subtitleColor=GREY, offset=30)
+    )
+    return bigger
+
+
+def _rows(record: GainsAndLossesRecord, kind: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "place": place,
+            "name": way.name,
+            "words": way.words,
+            "gain": way.gain,
+            "loss": way.loss,
+            "low": way.loss - way.loss_error,
+            "high": way.loss + way.loss_error,
+            "gain_low": way.gain - way.gain_error,
+            "gain_high": way.gain + way.gain_error,
+            "has_error": way.loss_error > 0 or way.gain_error > 0,
+            "is_left": way.name_left,
+            "is_named": way.is_named,
+        }
+        for place, way in enumerate(record.ways)
+        if way.kind == kind
+    ]
+
+
+def _errors(base: Any, colour: str) -> list[Any]:
+    """Return a line of one standard error each way, across and upright."""
+    return [
+        base.mark_rule(color=colour, strokeWidth=1.2).encode(x="low:Q", x2="high:Q"),
+        base.mark_rule(color=colour, strokeWidth=1.2).encode(y="gain_low:Q", y2="gain_high:Q"),
+    ]
+
+
+def _line(rows: list[dict[str, Any]], x: Any, y: Any, **style: Any) -> Any:
+    return altair().Chart(altair().Data(values=rows)).mark_line(**style).encode(x=x, y=y, order="place:Q")
+
+
+def _names(rows: list[dict[str, Any]], x: Any, y: Any, colour: str, size: int, *, with_words: bool) -> list[Any]:
+    """Return the names and words of points, beside them and the lines of their errors."""
+    alt = altair()
+    layers = []
+    for is_left in (False, True):
+        some = [
+            row | {"loss": row["low" if is_left else "high"]}
+            for row in rows
+            if row["is_named"] and row["is_left"] is is_left
+        ]
+        if not some:
+            continue
+        base = alt.Chart(alt.Data(values=some)).encode(x=x, y=y)
+        style = {"align": "right", "dx": -0.8 * size} if is_left else {"align": "left", "dx": 0.8 * size}
+        style |= {"dy": 0.35 * size, "fontSize": size, "fontWeight": "bold"}
+        # White letters behind the others keep lines away from them.
+        layers += [
+            base.mark_text(**style, color="white", stroke="white", strokeWidth=4).encode(text="name:N"),
+            base.mark_text(**style, color=colour).encode(text="name:N"),
+        ]
+        if with_words:
+            style |= {"dy": 1.55 * size, "fontSize": size - 2, "fontWeight": "normal"}
+            layers.append(base.mark_text(**style, color="#404040").encode(text="words:N"))
+    return layers
+
+
+def _best(best: list[tuple[float, float]], x: Any, y: Any, size: int) -> list[Any]:
+    """Return the curve of the optimum with its name at the end."""
+    if not best:
+        return []
+    alt = altair()
+    rows = [{"place": place, "loss": loss, "gain": gain} for place, (loss, gain) in enumerate(best)]
+    last = alt.Chart(alt.Data(values=[rows[-1] | {"name": "the best there is"}])).encode(x=x, y=y)
+    return [
+        _line(rows, x, y, color=GREY, strokeWidth=1.5, strokeDash=[5, 4]),
+        last.mark_text(align="left", dx=6, fontSize=size, color=GREY).encode(text="name:N"),
+    ]
