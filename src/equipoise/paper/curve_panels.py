@@ -1,0 +1,145 @@
+"""Curves over pulls in panels side by side, with one legend: the look of the paper's figures on regret and tracking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.charts.drawing import (
+    DASHES,
+    GREY,
+    LINES,
+    altair,
+    legend,
+    log_ticks,
+    pulls_axis,
+    styled,
+    taken_in_turn,
+    titled,
+)
+from equipoise.charts.replications import finite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from equipoise.arrays import FloatArray, IntArray
+    from equipoise.charts.drawing import AnyChart
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A curve; `spread`, if given, is drawn as a band of so much either way."""
+
+    name: str
+    step: IntArray
+    value: FloatArray
+    spread: FloatArray | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """Curves that share axes.
+
+    Attributes
+    ----------
+    title : str
+    y_title : str
+    lines : list of Line
+        Those of the same name look the same in all panels.
+    log_scale : bool
+        Whether the y axis is logarithmic; that of pulls always is.
+    rules : dict of float to str
+        Numbers of pulls to mark with a vertical line, and what to write above it.
+    """
+
+    title: str
+    y_title: str
+    lines: list[Line]
+    log_scale: bool = True
+    rules: dict[float, str] = field(default_factory=dict)
+
+
+def curve_panels_chart(panels: Sequence[Panel], *, title: str, subtitle: str | list[str]) -> AnyChart:
+    """Draw the panels side by side; lines differ in colour and dashes, in the order in which they first appear."""
+    alt = altair()
+    names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
+    width = {1: 520, 2: 330}.get(len(panels), 250)
+    drawn = [_panel(panel, names, width, total=width * len(panels)) for panel in panels]
+    return styled(titled(alt.hconcat(*drawn, spacing=32), title, subtitle))
+
+
+def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
+    alt = altair()
+    lowest = 0.0 if panel.log_scale else -np.inf
+    values = np.concatenate([line.value[np.isfinite(line.value) & (line.value > lowest)] for line in panel.lines])
+    bottom, top = float(values.min()), float(values.max())
+    rows = [row for line in panel.lines for row in _rows(line, log_scale=panel.log_scale)]
+    # No label is at the upper edge, where it would push the panel's title up.
+    scale = (
+        alt.Scale(type="log", nice=False) if panel.log_scale else alt.Scale(zero=True, nice=False, domainMax=1.05 * top)
+    )
+    axis = alt.Axis(values=log_ticks(bottom, top), format="~g") if panel.log_scale else alt.Axis(tickCount=6)
+    y = alt.Y("value:Q", title=panel.y_title, scale=scale, axis=axis)
+    key = legend(names, total) if len(names) > 1 else None
+    colours = taken_in_turn(LINES, len(names))
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=pulls_axis(np.concatenate([line.step for line in panel.lines])),
+    )
+    layers = [
+        base.transform_filter(alt.FieldEqualPredicate(field="line", equal=name))
+        .mark_area(opacity=0.2, color=colour)
+        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        for name, colour in zip(names, colours, strict=True)
+        if any(line.name == name and line.spread is not None for line in panel.lines)
+    ]
+    tooltip = [
+        alt.Tooltip("line:N"),
+        alt.Tooltip("step:Q", format=","),
+        alt.Tooltip("value:Q", format=".4~g"),
+    ]
+    layers.append(
+        base.mark_line(strokeWidth=2).encode(
+            y=y,
+            color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=key),
+            strokeDash=alt.StrokeDash(
+                "line:N", scale=alt.Scale(domain=names, range=taken_in_turn(DASHES, len(names))), legend=key
+            ),
+            tooltip=tooltip,
+        )
+    )
+    layers += _rule_layers(panel.rules)
+    heading = alt.Title(panel.title, fontSize=13, anchor="start", offset=8)
+    return alt.layer(*layers).properties(width=width, height=280, title=heading)
+
+
+def _rows(line: Line, *, log_scale: bool) -> list[dict[str, Any]]:
+    lowest = 0.0 if log_scale else -np.inf
+    spread = np.full_like(line.value, np.nan) if line.spread is None else line.spread
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # On a logarithmic axis the error is that of the logarithm, so that no band goes below zero.
+        factor = np.exp(spread / line.value)
+    low, high = (line.value / factor, line.value * factor) if log_scale else (line.value - spread, line.value + spread)
+    return [
+        {
+            "line": line.name,
+            "step": int(step),
+            "value": finite(line.value[k], above=lowest),
+            "low": finite(low[k], above=lowest),
+            "high": finite(high[k], above=lowest),
+        }
+        for k, step in enumerate(line.step)
+    ]
+
+
+def _rule_layers(rules: dict[float, str]) -> list[Any]:
+    if not rules:
+        return []
+    alt = altair()
+    base = alt.Chart(alt.Data(values=[{"step": step, "text": text} for step, text in rules.items()])).encode(x="step:Q")
+    return [
+        base.mark_rule(color=GREY, strokeDash=[1, 3], strokeWidth=1.5),
+        # Written above the picture, where no curve is.
+        base.mark_text(baseline="bottom", color=GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
+    ]

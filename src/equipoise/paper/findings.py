@@ -1,0 +1,151 @@
+"""What one item of the reproduction found, as plain data: it is kept in a file, and the report is made from it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Cell = str | float | int | None
+"""An entry of a table; numbers keep their digits until they are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Our value of a number in `expected.toml`; the standard error is that of the mean over replications.
+
+    With `as_printed` it must be the printed number, whatever else is expected of the data that come with this package:
+    for those who give the paper's own.
+    """
+
+    key: str
+    value: float
+    standard_error: float | None = None
+    as_printed: bool = field(default=False, repr=False)
+
+    @classmethod
+    def mean_of(cls, key: str, values: ArrayLike) -> Measured:
+        """Return the mean over replications, with its standard error.
+
+        Examples
+        --------
+        >>> Measured.mean_of("fig3-left.at-50", [8.0, 9.0, 8.5, 8.5])
+        Measured(key='fig3-left.at-50', value=8.5, standard_error=0.2041241452319315)
+        """
+        replications = np.asarray(values, dtype=float)
+        error = replications.std(ddof=1) / np.sqrt(replications.size)
+        return cls(key=key, value=float(replications.mean()), standard_error=float(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Something the paper says about its curves, in our words, and whether it holds on our data.
+
+    Attributes
+    ----------
+    key : str
+        Short and stable, like "fig3-left.three-phases".
+    text : str
+        What is claimed.
+    holds : bool
+    evidence : str
+        The numbers that decide, in words.
+    """
+
+    key: str
+    text: str
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of the report.
+
+    Attributes
+    ----------
+    key : str
+        Unique within the item; also the name of its CSV file.
+    title : str
+    columns : list of str
+    rows : list of lists, one entry per column
+    digits : dict
+        Format of the numbers of a column, such as ".4f"; ".4g" by default.
+    note : str
+    """
+
+    key: str
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    digits: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure of the report: a Vega-Lite specification, which HTML, PNG and SVG are made from.
+
+    Attributes
+    ----------
+    key : str
+        Unique over all items; also the name of its files.
+    caption : str
+        What there is to see.
+    chart : dict
+        As `to_dict` of an Altair chart gives it.
+    """
+
+    key: str
+    caption: str
+    chart: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """All that an item found.
+
+    Attributes
+    ----------
+    found : list of str
+        What we find, one paragraph each.
+    differs : list of str
+        Where that differs from the paper, and why.
+    n_steps : int
+        Steps that were simulated for it.
+    seconds : float
+    """
+
+    item: str
+    found: list[str]
+    differs: list[str] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    n_steps: int = 0
+    seconds: float = 0.0
+
+    def to_json(self) -> str:
+        """Return the finding as text that `from_json` reads."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Finding:
+        """Return a finding that `to_json` wrote.
+
+        Examples
+        --------
+        >>> finding = Finding(item="fig4", found=["as printed"], measured=[Measured(key="fig4.arm-1", value=0.007)])
+        >>> Finding.from_json(finding.to_json()) == finding
+        True
+        """
+        data = json.loads(text)
+        parts = {"measured": Measured, "claims": Claim, "tables": Table, "figures": Figure}
+        return cls(**data | {name: [part(**entry) for entry in data[name]] for name, part in parts.items()})
