@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WEIGHT = 0.9
+# Little forcing: a forced step needs no solve, and with a thousand arms and forcing 0.3 half of the steps are forced.
+FORCING = 0.01
 
 
 def arms(n_arms: int) -> eq.Gaussian:
@@ -108,7 +110,7 @@ def peak_megabytes() -> float:
 def main() -> None:
     smoke = "--smoke" in sys.argv
     scale = 0.005 if smoke else 1.0
-    forcing_balance = eq.ForcingBalance(reward_weight=WEIGHT, forcing=0.3)
+    forcing_balance = eq.ForcingBalance(reward_weight=WEIGHT, forcing=FORCING)
     rows, ours, even = [], {}, {}
     for n_arms, steps in ((5, 4_000_000), (64, 2_000_000), (1_000, 300_000)):
         count = int(steps * scale) + 4 * n_arms
@@ -126,20 +128,19 @@ def main() -> None:
     for policy in others:
         seconds = step_time(policy, 64, int(20_000 * scale) + 400)
         rows.append([f"{type(policy).__name__}, 64 arms", duration(seconds), ratio(seconds, even[64])])
-    show("One simulated step, one thread, rewards included", ["what", "time per step", "against Uniform"], rows)
+    show(f"One simulated step, one thread, rewards included (weight {WEIGHT}, forcing {FORCING})", ["what", "time per step", "against Uniform"], rows)
 
     steps = int(1_000_000 * scale) + 1_000
     single, double = (step_time(forcing_balance, 5, steps, workers=workers, replications=8) for workers in (1, 2))
     print(f"two threads against one: {single / double:.2f} times faster")
     print(f"first call in a new process: {first_call_time():.2f} s")
+    long_runs = []
     for n_arms, length in ((5, 100_000_000), (10_000, 400_000)):
         before = peak_megabytes()
-        # With little forcing: otherwise ten thousand arms are forced for longer than this lasts.
-        hardly_forced = eq.ForcingBalance(reward_weight=WEIGHT, forcing=0.01)
-        seconds = step_time_once(hardly_forced, n_arms, int(length * scale) + 4 * n_arms)
+        seconds = step_time_once(forcing_balance, n_arms, int(length * scale) + 4 * n_arms)
         grown = peak_megabytes() - before
-        what = f"{int(length * scale):,} steps, {n_arms:,} arms"
-        print(f"{what}: {duration(seconds)} per step, {grown:.0f} MB more at the peak")
+        long_runs.append([f"{int(length * scale):,} steps, {n_arms:,} arms", duration(seconds), f"{grown:.0f} MB"])
+    show("Long runs of ForcingBalance, one thread", ["what", "time per step", "more memory at the peak"], long_runs)
 
     for n_arms, most, times in ((5, 200, 20), (64, 400, 40), (1_000, 2_500, 250)):
         verdict(f"ForcingBalance step, {n_arms:,} arms, ns", ours[n_arms] * 1e9, most, at_most=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from equipoise.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import altair as alt
 
@@ -48,6 +49,18 @@ def require(package: str) -> None:
         )
 
 
+@contextmanager
+def unchecked_parts() -> Iterator[None]:
+    """Let Altair check only finished charts, as `to_dict` does, and not each part when it is made: twice as quick."""
+    if find_spec("altair") is None:
+        yield
+        return
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
     """Return a chart with a title, which should say what there is to see."""
     with_title: AnyChart = chart.properties(title=altair().Title(title, subtitle=subtitle))
@@ -56,15 +69,17 @@ def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
 
 def styled(chart: Any) -> AnyChart:
     """Return a finished chart with the look that all share; such a chart cannot be part of another."""
-    with_look: AnyChart = (
-        chart.configure(background="white", padding=16)
-        .configure_view(stroke=None)
-        .configure_title(anchor="start", fontSize=16, subtitleFontSize=12, subtitleColor=GREY, offset=16)
-        .configure_axis(labelFontSize=12, titleFontSize=12, titleFontWeight="normal", gridColor="#E6E6E6")
-        .configure_axisX(labelFlush=False)
-        .configure_text(fontSize=12)
-        .configure_legend(labelFontSize=12)
-        .configure_header(labelFontSize=13, labelFontWeight="bold", labelAnchor="start")
+    # All at once: every call of a method of Altair copies the chart.
+    with_look: AnyChart = chart.configure(
+        background="white",
+        padding=16,
+        view={"stroke": None},
+        title={"anchor": "start", "fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "offset": 16},
+        axis={"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": "#E6E6E6"},
+        axisX={"labelFlush": False},
+        text={"fontSize": 12},
+        legend={"labelFontSize": 12},
+        header={"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
     )
     return with_look
 

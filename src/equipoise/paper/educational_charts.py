@@ -11,6 +11,8 @@ from equipoise.goals import frontier
 from equipoise.paper.educational_rows import BASELINES, FORCING_BALANCE, HORIZON, OPTIMUM, ROWS, WEIGHTS, printed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from equipoise.charts.drawing import AnyChart
     from equipoise.paper.educational_runs import EducationalRuns
 
@@ -45,11 +47,18 @@ def plane_chart(table: EducationalRuns) -> AnyChart:
             axis=alt.Axis(tickCount=6, format=".3f"),
         )
         key = legend(names, 800, points=True)
-        line = alt.Chart(alt.Data(values=curve)).mark_line(color="black", clip=True).encode(x=x, y=y, order="order:Q")
+        # What lies far outside the panel is not seen, but makes drawing slow.
+        seen = [row for row in rows if _is_in(row, x_range, y_range)]
+        near = [
+            curve[k]
+            for k in range(len(curve))
+            if any(_is_in(p, x_range, y_range) for p in curve[max(k - 1, 0) : k + 2])
+        ]
+        line = alt.Chart(alt.Data(values=near)).mark_line(color="black", clip=True).encode(x=x, y=y, order="order:Q")
         shapes = alt.Scale(domain=names, range=taken_in_turn(SHAPES, len(names)))
         colours = alt.Scale(domain=names, range=taken_in_turn(LINES, len(names)))
         marks = (
-            alt.Chart(alt.Data(values=rows))
+            alt.Chart(alt.Data(values=seen))
             .mark_point(clip=True, size=110, strokeWidth=2, opacity=1)
             .encode(
                 x=x,
@@ -64,7 +73,7 @@ def plane_chart(table: EducationalRuns) -> AnyChart:
             )
         )
         weights = (
-            alt.Chart(alt.Data(values=[row for row in rows if row["policy"] == OPTIMUM and row["source"] != PAPER]))
+            alt.Chart(alt.Data(values=[row for row in seen if row["policy"] == OPTIMUM and row["source"] != PAPER]))
             .mark_text(clip=True, align="right", dx=-10, dy=-6)
             .encode(x=x, y=y, text="weight:N")
         )
@@ -105,3 +114,8 @@ def _row(table: EducationalRuns, source: str, row: str, weight: float) -> dict[s
         "error": entry("error"),
         "reward": entry("reward"),
     }
+
+
+def _is_in(point: Mapping[str, Any], errors: tuple[float, float], rewards: tuple[float, float]) -> bool:
+    inside = errors[0] <= point["error"] <= errors[1] and rewards[0] <= point["reward"] <= rewards[1]
+    return bool(inside)

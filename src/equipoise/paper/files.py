@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from equipoise.errors import EquipoiseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from equipoise.paper.findings import Figure, Finding, Table
@@ -19,15 +18,17 @@ FIGURES, TABLES = "figures", "tables"
 """Folders, in that of the report."""
 
 
-def write_files(findings: Iterable[Finding], folder: Path) -> None:
-    """Write the figures and tables of findings into folders of their own."""
-    for finding in findings:
-        for figure in finding.figures:
-            picture = drawn(figure)
-            write(folder / FIGURES / f"{figure.key}.svg", picture.encode())
-            write(folder / FIGURES / f"{figure.key}.png", rasterised(picture))
-        for table in finding.tables:
-            write(folder / TABLES / table_file(finding, table), as_csv(table).encode())
+def write_tables(finding: Finding, folder: Path) -> None:
+    """Write the tables of a finding into a folder of their own."""
+    for table in finding.tables:
+        write(folder / TABLES / table_file(finding, table), as_csv(table).encode())
+
+
+def write_figure(figure: Figure, folder: Path) -> None:
+    """Write a figure as PNG and SVG into a folder of their own."""
+    picture = drawn(figure)
+    write(folder / FIGURES / f"{figure.key}.svg", picture.encode())
+    write(folder / FIGURES / f"{figure.key}.png", rasterised(picture))
 
 
 def table_file(finding: Finding, table: Table) -> str:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from multiprocessing import active_children, get_context
 from typing import TYPE_CHECKING, Any
 
 from equipoise import __version__
@@ -12,7 +16,9 @@ from equipoise.paper import files, texts
 from equipoise.paper.expected import compare
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+    from typing import Self
 
     from equipoise.paper.findings import Finding, Table
     from equipoise.paper.item import Item
@@ -24,16 +30,88 @@ MARKS = {"matches": "✓", "holds": "✓", "differs, as known": "≈", "missed":
 """Signs beside the words of a verdict."""
 
 
+class ReportWriter:
+    """Writes a report, with the figures and tables beside it; a context manager.
+
+    A process of its own draws the figures while later items are computed: that takes seconds, during which a thread
+    would hold up the simulations.
+
+    Parameters
+    ----------
+    folder : path
+    """
+
+    _scripts: Future[str] | None = None  # for all reports of this process
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        self._drawn: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        before = active_children()
+        with _deaf_to_ctrl_c():  # what is started now stays so, and Ctrl-C is told by us alone
+            self._pool.submit(int)
+        self._processes = [child for child in active_children() if child not in before]
+        if ReportWriter._scripts is None or not _is_at_hand(ReportWriter._scripts):
+            ReportWriter._scripts = self._pool.submit(scripts)
+        return self
+
+    def __exit__(self, kind: object, *details: object) -> None:
+        if kind is not None:  # what is interrupted shall not wait for a drawing
+            for process in self._processes:
+                process.terminate()
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, finding: Finding) -> None:
+        """Write the tables of a finding, and begin with its figures."""
+        files.write_tables(finding, self.folder)
+        self._drawn += [self._pool.submit(files.write_figure, figure, self.folder) for figure in finding.figures]
+
+    def write(self, result: Reproduction) -> Path:
+        """Write the page when all figures are drawn, and return its path."""
+        for figure in self._drawn:
+            figure.result()
+        path = self.folder / PAGE
+        assert ReportWriter._scripts is not None  # noqa: S101  (for the type checker)
+        files.write(path, report_page(result, ReportWriter._scripts.result()).encode())
+        return path
+
+
 def write_report(result: Reproduction, folder: Path) -> Path:
-    """Write the page, and the figures and tables beside it; return the path of the page."""
-    files.write_files(result.findings, folder)
-    path = folder / PAGE
-    files.write(path, report_page(result).encode())
-    return path
+    """Write the report of a reproduction and all that lies beside it; return the path of the page."""
+    with ReportWriter(folder) as writer:
+        for finding in result.findings:
+            writer.add(finding)
+        return writer.write(result)
 
 
-def report_page(result: Reproduction, *, date: datetime | None = None) -> str:
-    """Return the report as HTML; nothing in it comes from elsewhere."""
+def scripts() -> str:
+    """Return Vega, Vega-Lite and what embeds them, as one script; it takes two seconds to put together."""
+    import vl_convert
+
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return script
+
+
+def _is_at_hand(text: Future[str]) -> bool:
+    return text.done() and not text.cancelled() and text.exception() is None
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only there can it be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def report_page(result: Reproduction, script: str) -> str:
+    """Return the report as HTML, with the script that draws its charts; nothing in it comes from elsewhere."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     # Everything is escaped by the template, but the scripts and styles that come with this package and with vl_convert.
@@ -46,29 +124,19 @@ def report_page(result: Reproduction, *, date: datetime | None = None) -> str:
     )
     environment.filters["with_code"] = _with_code
     environment.globals["source"] = lambda name: _source(environment, name)
-    when = date or datetime.now(UTC)
     return environment.get_template("report.html").render(
         result=result,
         counts=texts.counts(result),
         n_steps=sum(finding.n_steps for finding in result.findings),
         seconds=texts.duration(sum(finding.seconds for finding in result.findings)),
         version=__version__,
-        date=when.strftime("%Y-%m-%d %H:%M UTC"),
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         how_judged=texts.HOW_JUDGED,
         marks=MARKS,
         sections=[_section(item, finding) for item, finding in zip(result.items, result.findings, strict=True)],
         charts={figure.key: files.specification(figure) for finding in result.findings for figure in finding.figures},
-        scripts=_scripts(),
+        script=script,
     )
-
-
-@cache
-def _scripts() -> str:
-    """Return Vega, Vega-Lite and what embeds them, as one script; it takes two seconds to put together."""
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script
 
 
 def _section(item: Item, finding: Finding) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import equipoise
+from equipoise.charts.drawing import unchecked_parts
 from equipoise.errors import InvalidInput, UnknownName
 from equipoise.paper.expected import Comparison, compare
 from equipoise.paper.findings import Claim, Finding
@@ -149,7 +150,8 @@ def reproduce(
 
 def _computed(item: Item, work: Work) -> Finding:
     before, start = work.n_steps, time.perf_counter()
-    finding = item.compute(work)
+    with unchecked_parts():
+        finding = item.compute(work)
     return replace(finding, n_steps=work.n_steps - before, seconds=time.perf_counter() - start)
 
 

@@ -27,7 +27,7 @@ def constants_chart(equations: Sequence[RowEquation], corners: Sequence[Constant
         {"row": name, "edge": f"{name} {k}", "mean": mean, "std": std}
         for name in names
         for k, edge in enumerate(drawn[name])
-        for mean, std in zip(MEAN_RANGE, edge, strict=True)
+        for mean, std in _seen_part(edge)
     ]
     notes = ["two lines of a kind: what a row allows, for all its numbers were rounded; grey: what all rows allow"]
     if unseen:
@@ -126,3 +126,13 @@ def _is_seen(edge: list[float]) -> bool:
 
 def _in_turn(names: list[str], styles: Sequence[Any]) -> Any:
     return altair().Scale(domain=names, range=taken_in_turn(styles, len(names)))
+
+
+def _seen_part(edge: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the ends of a line within the picture; what lies far outside makes drawing slow, though it is not seen."""
+    (left, right), (first, last) = MEAN_RANGE, edge
+    stds = [min(max(std, STD_RANGE[0]), STD_RANGE[1]) for std in edge]
+    return [
+        (left + (right - left) * ((std - first) / (last - first) if last != first else k), std)
+        for k, std in enumerate(stds)
+    ]
