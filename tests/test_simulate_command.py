@@ -64,12 +64,15 @@ def test_a_study_file_ends_in_a_table_and_one_result_per_horizon(run: Any, folde
     code, out, err = run("study.toml")
     assert code == 0
     head, *lines = out.splitlines()
-    assert head.split() == ["policy", "horizon", "reward", "error", "weight", "regret", "+/-"]
+    assert head.split() == ["policy", "horizon", "reward", "error", "realised", "weight", "regret", "+/-"]
     assert [line.split()[:2] for line in lines[:8]] == [
         [policy, horizon] for horizon in ("100", "400") for policy in ["ForcingBalance"] * 2 + ["Uniform"] * 2
     ]
     assert max(map(len, out.splitlines())) <= 80
-    assert lines[-1] == "means over 5 replications; regret times sqrt(horizon), +/- its standard error"
+    assert lines[-2:] == [
+        "means over 5 replications; error by formula, and as it came out (realised)",
+        "regret times sqrt(horizon), +/- its standard error",
+    ]
     first, last = err.splitlines()[0], err.splitlines()[-1]
     assert first == "3 policies x 2 horizons x 5 replications on 2 arms: 7,500 steps"
     assert last.startswith("results in study-100.npz, study-400.npz (")
@@ -109,7 +112,8 @@ def test_an_error_without_bound_is_null_in_json(run: Any) -> None:
     options = (*TWO, "--policy", "Fixed:allocation=[0,1]", "--horizon", 1, "--replications", 2)
     (row,) = json.loads(run(*options, "--json")[1], parse_constant=pytest.fail)["rows"]
     assert (row["error"], row["reward_weight"], row["rescaled_regret"]) == (None, None, None)
-    assert run(*options)[1].splitlines()[0].split() == ["policy", "allocation", "horizon", "reward", "error"]
+    head = run(*options)[1].splitlines()[0].split()
+    assert head == ["policy", "allocation", "horizon", "reward", "error", "realised"]
 
 
 def test_swept_parameters_are_columns_also_where_they_are_the_default(run: Any) -> None:
@@ -124,9 +128,26 @@ def test_swept_parameters_are_columns_also_where_they_are_the_default(run: Any) 
 
 def test_with_a_weight_for_the_report_the_policies_own_is_a_column(run: Any) -> None:
     out = run("study.toml", "--report-weight", 0.7, "--quiet")[1].splitlines()
-    assert out[0].split() == ["policy", "reward_weight", "horizon", "reward", "error", "weight", "regret", "+/-"]
+    heads = ["policy", "reward_weight", "horizon", "reward", "error", "realised", "weight", "regret", "+/-"]
+    assert out[0].split() == heads
     assert [line.split()[1] for line in out[1:3]] == ["0.5", "0.9"]
-    assert len(out) == 1 + 6 + 2
+    assert len(out) == 1 + 6 + 3
+
+
+def test_a_long_parameter_and_a_huge_regret_do_not_widen_the_table(run: Any) -> None:
+    many = ",".join(["0.025"] * 40)
+    arms = ("--mean", ",".join(["1e100", *["0"] * 39]), "--std", ",".join(["1"] * 40))
+    out = run(*arms, "--policy", f"Fixed:allocation=[{many}]", "--horizon", 100, "--report-weight", 0.5, "--quiet")[1]
+    assert "0.025,0.025,0.025,0.025,...,0.025" in out
+    assert max(map(len, out.splitlines())) <= 120
+    assert out.splitlines()[1].split()[-2] == "4.8500e+100"
+
+
+def test_the_error_that_the_estimates_had_is_in_the_table(run: Any) -> None:
+    row = run("study.toml")[1].splitlines()[1].split()
+    runs = eq.Runs.load("study-100.npz")
+    assert float(row[3]) == pytest.approx(runs.error()[0, :, -1].mean(), abs=1e-3)
+    assert float(row[4]) == pytest.approx(runs.realised_error()[0, -1], abs=1e-3)
 
 
 def test_a_frame_is_written_beside_the_results(run: Any, folder: Path) -> None:
@@ -134,6 +155,57 @@ def test_a_frame_is_written_beside_the_results(run: Any, folder: Path) -> None:
     assert run("study.toml", "--frame", "all.csv")[0] == 0
     found = rows((folder / "all.csv").read_text())
     assert {row["horizon"] for row in found} == {"100", "400"}
+
+
+def test_names_of_arms_reach_results_and_frames(run: Any, folder: Path) -> None:
+    pytest.importorskip("polars")
+    (folder / "arms.csv").write_text("arm,mean,std\npie,1,1\nline,2,1\n")
+    options = ("--policy", "Uniform", "--horizon", 10, "--replications", 2, "--out", "r.npz", "--frame", "r.csv")
+    assert run("--arms", "arms.csv", *options)[0] == 0
+    assert eq.Runs.load("r.npz").arm_names == ("pie", "line")
+    assert [row["arm_name"] for row in rows((folder / "r.csv").read_text())[:2]] == ["pie", "line"]
+
+
+def test_steps_to_record_can_be_chosen(run: Any) -> None:
+    run("study.toml", "--checkpoints", "10,1e2,200")
+    assert eq.Runs.load("study-100.npz").checkpoints.tolist() == [10, 100]
+    assert eq.Runs.load("study-400.npz").checkpoints.tolist() == [10, 100, 200, 400]
+
+
+@pytest.mark.parametrize("policies", [("ForcingBalance:reward_weight=[0.5,0.9]", "Uniform"), ("Uniform",)])
+def test_a_chart_is_drawn(run: Any, folder: Path, policies: tuple[str, ...]) -> None:
+    pytest.importorskip("altair")
+    chosen = [word for policy in policies for word in ("--policy", policy)]
+    code, _, err = run(*chosen, *TWO, "--horizon", 200, "--replications", 3, "--chart", "c.svg")
+    assert (code, err.splitlines()[-1]) == (0, "chart written to c.svg")
+    drawn = (folder / "c.svg").read_text()
+    words = ("regret times the square root of pulls", "Uniform, at 0.9") if len(policies) > 1 else ("reward",)
+    assert all(word in drawn for word in words)
+
+
+# --- options that meet no policy --------------------------------------------------------------------------------------
+
+
+def test_a_weight_that_no_policy_takes_is_told_and_measures_the_regret(run: Any) -> None:
+    options = ("--policy", "Uniform", *TWO, "--horizon", 20, "--quiet")
+    _, out, err = run(*options, "--reward-weight", 0.7)
+    assert err == "warning: no policy takes --reward-weight; only the regret is measured at it\n"
+    assert out.splitlines()[0].split()[-3:] == ["weight", "regret", "+/-"]
+    _, out, err = run(*options, "--reward-weight", "0.7,0.8", "--forcing", 2)
+    assert err == (
+        "warning: no policy takes --reward-weight; see --report-weight\nwarning: no policy takes --forcing\n"
+    )
+    assert "regret" not in out
+
+
+def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
+    options = (*TWO, "--horizon", 20, "--quiet", "--reward-weight", 0.7)
+    err = run("--policy", "ForcingBalance:reward_weight=0.9", *options)[2]
+    assert err == "warning: --reward-weight is not used: every policy that takes it sets its own\n"
+    assert run("--policy", "ForcingBalance", "--policy", "Uniform", *options)[2] == ""
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,6 +217,15 @@ def test_a_frame_is_written_beside_the_results(run: Any, folder: Path) -> None:
         (["study.toml", "--backend", "slurm"], 2, "error: --backend must be one of threads, processes, ray, dask"),
         (["study.toml", "--out", "x.csv"], 2, "the file for results must end in .npz; got 'x.csv'"),
         (["study.toml", "--out", "no/x.npz"], 1, "no folder no\nhint: mkdir -p no"),
+        (["study.toml", "--chart", "x.gif"], 2, "a chart file must end in .html, .png, .svg or .pdf; got 'x.gif'"),
+        (["study.toml", "--checkpoints", "5.5"], 2, "error: --checkpoints must be a whole number; got 5.5"),
+        (["study.toml", "--checkpoints", "500"], 2, "error: --checkpoints must be at most 400; got 500"),
+        (["--mean", "1,2", "--std", "1,-1"], 2, "error: --std must not be negative; got -1 for arm 2"),
+        (
+            ["--mean", "1,2", "--std", "1,1e300", "--policy", "Uniform", "--horizon", "5"],
+            2,
+            "got 1e+300 for arm 2",
+        ),
         (["study.toml", "--frame", "x.txt"], 2, "a file for a frame must end in .csv or .parquet; got 'x.txt'"),
         (["study.toml", "--json", "--csv"], 2, "give --json or --csv; got both"),
         ([*TWO, "--policy", "Uniform"], 2, "error: --horizon is missing\nhint: give "),
@@ -186,9 +267,28 @@ def test_results_of_another_study_are_not_overwritten(run: Any) -> None:
     run("study.toml", "--quiet")
     code, out, err = run("study.toml", "--seed", 2, "--quiet")
     assert (code, out) == (1, "")
-    assert err.startswith("error: study-100.npz holds results that are not part of this study\nhint: ")
+    reason = "its seed is 1, not 2"
+    assert err.startswith(f"error: study-100.npz holds results that are not part of this study: {reason}\nhint: ")
     assert run("study.toml", "--seed", 2, "--quiet", "--again")[0] == 0
     assert eq.Runs.load("study-100.npz").seed == 2
+
+
+def test_without_a_name_for_the_results_each_study_has_its_own_file(run: Any, folder: Path) -> None:
+    options = (*TWO, "--policy", "Uniform", "--replications", 3)
+    assert run(*options, "--horizon", 20)[0] == 0
+    assert run(*options, "--horizon", 30)[0] == 0
+    files = {path.name for path in folder.glob("simulation-*.npz")}
+    assert len(files) == 2
+    notes = run(*options, "--horizon", 20)[2].splitlines()
+    assert notes[1].startswith("all replications were finished already; results in simulation-")
+    assert {path.name for path in folder.glob("simulation-*.npz")} == files
+
+
+def test_it_is_said_how_much_was_found(run: Any) -> None:
+    assert "finished already" not in run("study.toml")[2]
+    notes = run("study.toml", "--replications", 7)[2].splitlines()
+    assert notes[1] == "30 of 42 replications are finished already; playing the rest"
+    assert notes[2].startswith("results in study-100.npz")
 
 
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
@@ -217,16 +317,18 @@ def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path)
     options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2")
     process, notes, delay = interrupt(folder, *options)
     assert process.returncode == 130
-    assert delay < 1.5, notes
-    assert "the same command plays the rest" in notes
-    assert not (folder / "simulation.npz").exists()
-    parts = sorted((folder / "simulation.npz.parts").iterdir())
+    assert delay < 1, notes
+    assert notes.endswith("\nthe same command plays the rest\n")
+    assert not list(folder.glob("simulation-*.npz"))
+    (kept,) = folder.glob("simulation-*.npz.parts")
+    parts = sorted(kept.iterdir())
     finished = sum(eq.Runs.load(part).replications.size for part in parts)
     assert 5 <= finished < 120
     assert f"{finished} of 120 replications are finished" in notes
     # What is kept is used, and the result is as if nothing had happened.
-    shutil.copytree(folder / "simulation.npz.parts", folder / "again.npz.parts")
-    subprocess.run(command(*options), check=True, capture_output=True, env=ENVIRONMENT, cwd=folder)
+    shutil.copytree(kept, folder / "again.npz.parts")
+    rest = subprocess.run(command(*options), check=True, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
+    assert f"{finished} of 120 replications are finished already; playing the rest" in rest.stderr
     study = eq.Study(
         policies=[eq.ForcingBalance(reward_weight=0.9)],
         arms=eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1]),
@@ -237,8 +339,21 @@ def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path)
     told: list[int] = []
     (resumed,) = eq.sweep(study, folder / "again.npz", progress=lambda done, total: told.append(total))
     assert told[-1] == (120 - finished) * 60_000
-    assert resumed == eq.Runs.load(folder / "simulation.npz")
+    assert resumed == eq.Runs.load(kept.with_suffix(""))
     assert (resumed,) == eq.sweep(study)
+    assert not list(folder.glob("*.parts"))
+
+
+def test_after_again_and_ctrl_c_the_command_that_goes_on_is_named(folder: Path) -> None:
+    options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2", "--out", "r.npz")
+    subprocess.run(command(*options, "--horizon", "50"), check=True, capture_output=True, env=ENVIRONMENT, cwd=folder)
+    _, notes, _ = interrupt(folder, *options, "--again")
+    assert notes.endswith("\nthe same command without --again plays the rest\n")
+    assert eq.Runs.load(folder / "r.npz").horizon == 50
+    finished = sum(eq.Runs.load(part).replications.size for part in folder.glob("r.npz.parts/*.npz"))
+    rest = subprocess.run(command(*options), check=True, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
+    assert f"{finished} of 120 replications are finished already; playing the rest" in rest.stderr
+    assert eq.Runs.load(folder / "r.npz").horizon == 60_000
     assert not list(folder.glob("*.parts"))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise import sweeps
-from equipoise.sweeps import parts, playing
+from equipoise import progress, sweeps
+from equipoise.sweeps import parcels, parts, playing
 from equipoise.sweeps import tasks as cutting
 
 ARMS = eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2])
@@ -135,7 +135,11 @@ def test_a_policy_that_comes_out_twice_is_played_once() -> None:
         ('arms = {kind = "uniform", low = [0, 1], high = [1, 4]}', eq.UniformBetween(low=[0, 1], high=[1, 4])),
         ('arms = {kind = "beta", a = [1, 2], b = [3, 1]}', eq.Beta(a=[1, 2], b=[3, 1])),
         ('arms = {kind = "beta", a = [1], b = [3], low = -1, high = 2}', eq.Beta(a=[1], b=[3], low=-1, high=2)),
-        ('arms = {file = "arms.csv"}', eq.Gaussian(mean=[0.5, 0.7], std=[0.1, 0.2])),
+        ('arms = {file = "arms.csv"}', eq.Gaussian(mean=[0.5, 0.7], std=[0.1, 0.2], names=("x", "y"))),
+        (
+            'arms = {kind = "bernoulli", mean = [0.1, 0.5], names = ["pie", "line"]}',
+            eq.Bernoulli(mean=[0.1, 0.5], names=("pie", "line")),
+        ),
         (
             'arms = {kind = "empirical", file = "log.csv", arm = "group", reward = "score"}',
             eq.Empirical(values=[[0, 1, 1], [2, 4]], names=("a", "b")),
@@ -192,10 +196,14 @@ NAMES = "known are "
         ("[50, 200]", "[\n50,\n'x']", "line 3: horizon must be a whole number; got 'x'"),
         ("seed = 3", "checkpoints = [5, 500]", "line 1: checkpoints must be at most 200; got 500"),
         ('"gaussian"', '"gausian"', "line 6: kind must be one of gaussian, bernoulli, uniform, beta, empirical; got"),
-        ("std = ", "stds = ", "line 8: unknown key 'stds' for gaussian arms; allowed are kind, mean, std or file"),
+        (
+            "std = ",
+            "stds = ",
+            "line 8: unknown key 'stds' for gaussian arms; allowed are kind, mean, std, names or file",
+        ),
         ("std = [1, 0.5, 2]\n", "", "line 5: gaussian arms need mean and std; std is missing"),
         ("std = [1, 0.5, 2]", "std = [1, 0.5]", "line 8: std must have 3 entries, one per arm; got 2"),
-        ("[1, 0.5, 2]", "[\n1, # [\n-0.5,\n2]", "line 8: std must not be negative; got -0.5 for arm 1"),
+        ("[1, 0.5, 2]", "[\n1, # [\n-0.5,\n2]", "line 8: std must not be negative; got -0.5 for arm 2"),
         ('"Uniform"', '"Unifrom"', f"line 16: unknown policy 'Unifrom'; {NAMES}"),
         ('name = "Uniform"', "forcing = 1", f"line 15: a policy needs a name; {NAMES}"),
         ("reward_weight = [0.5, 0.9]", "weight = 0.5", "line 12: ForcingBalance has no parameter weight; allowed are"),
@@ -216,7 +224,26 @@ NAMES = "known are "
             'objective = {name = "Median"}',
             "line 13: unknown objective 'Median'; known are",
         ),
+        (
+            "forcing = [0.3, 1.0]",
+            '[policies.objective]\nname = "PowerObjective"\npower = -1',
+            "line 15: power must be",
+        ),
+        (
+            "forcing = [0.3, 1.0]",
+            'objective = {name = "PowerObjective", power = -1}',
+            "line 13: power must be",
+        ),
         ("seed = 3", "forcing = -1", "ForcingBalance"),
+        ("seed = 3", "reward_weight = 7", "line 1: reward_weight must be in [0, 1]; got 7"),
+        ("seed = 3", "forcing = [1, 'much']", "line 1: forcing must be a number; got 'much'"),
+        ("seed = 3", "forcing = []", "line 1: forcing must be a value or a list of values; got an empty list"),
+        ("seed = 3", "checkpoints = []", "line 1: checkpoints must be at least one step, or left out; got an empty"),
+        (
+            '"gaussian"',
+            '["gaussian"]',
+            "line 6: kind must be one of gaussian, bernoulli, uniform, beta, empirical; got ['g",
+        ),
         (
             '[[policies]]\nname = "Uniform"',
             "[report]\nweight = 1",
@@ -237,6 +264,26 @@ def test_what_is_wrong_is_told_with_file_line_and_what_is_allowed(old: str, new:
     with pytest.raises(eq.EquipoiseError) as error:
         sweeps.parse_study(text, "study.toml")
     assert str(error.value).startswith(f"study.toml, {message}")
+
+
+@pytest.mark.parametrize(
+    ("policies", "line"),
+    [
+        ('[\n{name = "Uniform"},\n{name = "Unifrom"}]', 5),
+        ('[{name = "Uniform"}, # {name = "]"}\n  {name = "GAFS", forcing = -1}]', 4),
+        ('[\n  {"name" = "GAFS", forcing = 1}, {name = """\nUniform"""},\n  {name = \'GAFS\', forcing = -1}\n]', 6),
+    ],
+)
+def test_a_policy_in_a_list_of_several_lines_is_blamed_on_its_own(policies: str, line: int) -> None:
+    text = f"horizon = 5\narms = {{mean = [1, 2], std = [1, 1]}}\npolicies = {policies}\n"
+    with pytest.raises(eq.EquipoiseError, match=f"study.toml, line {line}: "):
+        sweeps.parse_study(text, "study.toml")
+
+
+def test_whole_numbers_may_be_written_as_floats() -> None:
+    assert study(horizon=[1e2], checkpoints=[1e1, 50.0], replications=2.0) == study(
+        horizon=100, checkpoints=[10, 50], replications=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -352,10 +399,24 @@ def test_tasks_take_about_as_long_as_they_should_and_hold_everything_once() -> N
     assert len(list(cutting.cut_into_tasks(cutting.missing(small(), {}), 3, 2, None))) >= 4
 
 
+def test_the_bar_shows_the_speed_since_the_start_and_none_at_first() -> None:
+    pace = progress.Pace()
+    told = []
+    # 1,000 steps were done before; then workers hand over 3,000 at once every second.
+    for done, now in ((1000, 5.0), (1900, 5.01), (4000, 6.0), (7000, 7.0)):
+        pace.tell(done, now)
+        told.append(pace.steps_per_second)
+    assert told == [None, None, 3000.0, 3000.0]
+    assert pace.seconds_left(13_000, now=7.5) == 1.5
+    assert pace.seconds_left(13_000, now=70) == 0
+
+
 # --- kept, resumed, reused --------------------------------------------------------------------------------------------
 
 
-def interrupted_after(count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Study, out: Path) -> eq.SweepInterrupted:
+def interrupted_after(
+    count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Study, out: Path, **options: Any
+) -> eq.SweepInterrupted:
     """Play a number of tasks, then press Ctrl-C."""
     played, calls = playing._played, [0]
 
@@ -368,7 +429,7 @@ def interrupted_after(count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Stu
     with monkeypatch.context() as patch:
         patch.setattr(playing, "_played", stop_after)
         with pytest.raises(eq.SweepInterrupted) as stopped:
-            eq.sweep(found, out, workers=1, chunk=2)
+            eq.sweep(found, out, workers=1, chunk=2, **options)
     return stopped.value
 
 
@@ -470,15 +531,162 @@ def test_a_study_that_grew_plays_what_was_added(tmp_path: Path) -> None:
     assert steps.total == (10 + 2 + 2) * 100
 
 
-@pytest.mark.parametrize("changes", [{"seed": 2}, {"replications": 5}, {"policies": [eq.Uniform()]}])
-def test_results_that_would_be_lost_are_replaced_only_when_asked(changes: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"seed": 2}, "its seed is 1, not 2"),
+        ({"replications": 5}, "it has 8 replications, not 5"),
+        ({"policies": [eq.Uniform()]}, "the study does not have its policy ForcingBalance(reward_weight=0.9)"),
+        ({"arms": eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1])}, "its arms are others"),
+        ({"checkpoints": [3]}, "its checkpoints are others"),
+        ({"horizons": [99], "seed": 3}, "its horizon is 100, not 99; its seed is 1, not 3"),
+    ],
+)
+def test_results_that_would_be_lost_are_replaced_only_when_asked(
+    changes: dict[str, Any], why: str, tmp_path: Path
+) -> None:
     out = tmp_path / "r.npz"
     first = eq.sweep(small(), out)
-    with pytest.raises(eq.EquipoiseError, match=r"holds results that are not part of this study\nhint: .* --again"):
+    with pytest.raises(eq.EquipoiseError, match=r"that are not part of this study: .+\nhint: .* --again") as told:
         eq.sweep(small(**changes), out)
+    assert why in str(told.value)
     assert (eq.Runs.load(out),) == first
     replaced = eq.sweep(small(**changes), out, again=True)
     assert (eq.Runs.load(out),) == replaced == eq.sweep(small(**changes))
+
+
+def test_what_is_computed_anew_and_interrupted_is_gone_on_with_and_the_results_of_before_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, other = tmp_path / "r.npz", small(seed=9)
+    first = eq.sweep(small(), out)
+    interrupted_after(3, monkeypatch, other, out, again=True)
+    assert (eq.Runs.load(out),) == first  # until there is something better
+    with pytest.raises(eq.EquipoiseError, match="its seed is 1, not 10"):  # a third study has nothing to do with it
+        eq.sweep(small(seed=10), out)
+    steps, told = Steps(), []
+    assert eq.sweep(other, out, progress=steps, on_resume=lambda *counts: told.append(counts)) == eq.sweep(other)
+    assert (steps.total, told) == (10 * 100, [(6, 16)])
+    assert eq.Runs.load(out).seed == 9
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_again_begins_anew_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A policy of one's own may have changed in between without its parameters telling.
+    out, steps = tmp_path / "r.npz", Steps()
+    interrupted_after(3, monkeypatch, small(), out, again=True)
+    eq.sweep(small(), out, progress=steps, again=True)
+    assert steps.total == small().n_steps
+
+
+def test_parts_are_kept_if_computing_anew_cannot_even_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, steps = tmp_path / "r.npz", Steps()
+    interrupted_after(3, monkeypatch, small(), out)
+    with pytest.raises(eq.InvalidInput, match="backend must be"):
+        eq.sweep(small(), out, backend="slurm", again=True)
+    eq.sweep(small(), out, progress=steps)
+    assert steps.total == 10 * 100
+
+
+def test_a_study_that_grows_from_one_horizon_to_two_plays_the_second_only(tmp_path: Path) -> None:
+    out, steps, two = tmp_path / "r.npz", Steps(), small(horizons=[100, 150])
+    eq.sweep(small(), out)
+    assert eq.sweep(two, out, progress=steps) == eq.sweep(two)
+    assert steps.total == 2 * 8 * 150
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r-100.npz", "r-150.npz"]
+    # And back: nothing is played, and what is not part of the study any more is left alone.
+    steps = Steps()
+    assert eq.sweep(small(), out, progress=steps) == eq.sweep(small())
+    assert steps.total == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r-100.npz", "r-150.npz", "r.npz"]
+
+
+def test_results_under_the_other_name_that_do_not_fit_are_left_alone(tmp_path: Path) -> None:
+    out, two = tmp_path / "r.npz", small(horizons=[100, 150])
+    (first,) = eq.sweep(small(seed=7), out)
+    eq.sweep(two, out)
+    assert eq.Runs.load(out) == first
+    out.write_text("not runs")
+    assert eq.sweep(two, out) == eq.sweep(two)
+    assert out.read_text() == "not runs"
+
+
+def test_parts_that_complete_a_result_are_written_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, grown = tmp_path / "r.npz", small(replications=10)
+    eq.sweep(small(), out)
+    with monkeypatch.context() as patch:  # all is played, and the machine goes down before the result is written
+        patch.setattr(eq.Runs, "joined", lambda parts: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            eq.sweep(grown, out)
+    steps = Steps()
+    assert eq.sweep(grown, out, progress=steps) == eq.sweep(grown) == (eq.Runs.load(out),)
+    assert steps.total == 0
+
+
+# --- data of an experiment --------------------------------------------------------------------------------------------
+
+DATA = eq.Empirical(values=[np.random.default_rng(k).normal(k, 1, 20_000) for k in range(3)], names=("a", "b", "c"))
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_much_data_is_neither_in_the_parts_nor_in_what_workers_send_back(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pickle
+
+    found, out, sizes = small(arms=DATA), tmp_path / "r.npz", []
+    save = parts.Parts.save
+
+    def measured(self: Any, cell: Any, runs: eq.Runs) -> None:
+        sizes.append(len(pickle.dumps(runs)))
+        save(self, cell, runs)
+        sizes.extend(path.stat().st_size for path in self.folder.glob("*.npz"))
+
+    monkeypatch.setattr(parts.Parts, "save", measured)
+    (runs,) = eq.sweep(found, out, backend=backend, workers=2, chunk=2)
+    assert len(sizes) >= 8
+    # 32 bytes per replication, checkpoint and arm, and some more for what they are.
+    assert max(sizes) < 32 * 2 * runs.checkpoints.size * 3 + 5_000
+    assert runs == eq.simulate(found.policies, DATA, 100, 8, seed=1) == eq.Runs.load(out)
+    assert runs.arm_names == ("a", "b", "c")
+
+
+def test_much_data_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    describe = eq.Empirical.to_dict
+
+    def counted(self: eq.Empirical) -> dict[str, Any]:
+        calls.append(1)
+        return describe(self)
+
+    monkeypatch.setattr(eq.Empirical, "to_dict", counted)
+    eq.sweep(small(arms=DATA), chunk=1, workers=1)
+    assert len(calls) == 2  # for the digest, and for the result
+
+
+def test_much_data_is_sent_to_a_worker_once() -> None:
+    import pickle
+
+    large = parcels.Parcel.of(parcels.DescribedArms(DATA, {"name": "Empirical"}))
+    assert not large.is_small
+    assert parcels.Parcel.of(parcels.DescribedArms(ARMS, {})).is_small
+    opened = pickle.loads(pickle.dumps(large)).opened()  # noqa: S301
+    assert opened is large.opened()
+    assert np.array_equal(opened.rewards(1, seed=3, count=9), DATA.rewards(1, seed=3, count=9))
+
+
+def test_arms_with_other_data_are_other_arms() -> None:
+    digests = set()
+    for arms in (
+        DATA,
+        eq.Empirical(values=DATA.values),
+        eq.Empirical(values=[*DATA.values[:2], DATA.values[2] + 1e-9]),
+    ):
+        digests.add(small(arms=arms).described_arms["digest"])
+    assert len(digests) == 3
+
+
+# --- files that cannot be ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -530,6 +738,29 @@ def test_a_summary_has_the_means_of_the_last_checkpoint() -> None:
     assert first.rescaled_regret == pytest.approx(regret[0].mean())
     assert first.standard_error == pytest.approx(regret[0].std(ddof=1) / math.sqrt(8))
     assert second.rescaled_regret == pytest.approx(regret[1].mean())
+
+
+def test_a_summary_says_which_step_its_values_are_from() -> None:
+    runs = eq.simulate(eq.Uniform(), ARMS, 1000, checkpoints=[10, 100])
+    assert [row.horizon for row in sweeps.summary([runs])] == [100]
+
+
+def test_a_weight_that_no_policy_takes_is_the_weight_of_the_report() -> None:
+    text = 'horizon = 9\narms = {mean = [1, 2], std = [1, 1]}\npolicies = [{name = "Uniform"}]\n'
+    assert sweeps.parse_study(f"reward_weight = 0.7\n{text}").report_weight == 0.7
+    assert sweeps.parse_study(f"reward_weight = [0.7, 0.8]\n{text}").report_weight is None
+    assert sweeps.parse_study(f"reward_weight = 0.7\n{text}[report]\nreward_weight = 0.2").report_weight == 0.2
+    assert study(reward_weight=0.7).report_weight is None
+
+
+def test_curves_are_those_of_the_longest_horizon_at_the_weights_of_the_table() -> None:
+    short, long = eq.sweep(study())
+    record = sweeps.sweep_curves([long, short])
+    assert record.step.tolist() == long.checkpoints.tolist()
+    assert record.policies[-2:] == ("Uniform, at 0.5", "Uniform, at 0.9")
+    assert record.value.mean[-1] == pytest.approx(long.rescaled_regret(reward_weight=0.9)[4].mean(axis=0))
+    assert sweeps.sweep_curves([long], report_weight=0.7).reward_weight == 0.7
+    assert sweeps.sweep_curves([long.select(policies=[4])]).metric == "reward"
 
 
 def test_a_policy_without_a_weight_is_measured_at_those_of_the_others_or_at_the_one_wanted() -> None:

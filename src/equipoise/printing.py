@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from rich.cells import cell_len
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from equipoise.arrays import FloatArray
@@ -104,7 +104,11 @@ def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A0
         shown: list[tuple[str, Sequence[str]]] = [("policy", [type(row.policy).__name__ for row in rows])]
         shown += _parameter_columns(rows)
         shown.append(("horizon", [str(row.horizon) for row in rows]))
-        shown += [("reward", aligned(row.reward for row in rows)), ("error", aligned(row.error for row in rows))]
+        shown += [
+            ("reward", aligned(row.reward for row in rows)),
+            ("error", aligned(row.error for row in rows)),
+            ("realised", aligned(row.realised_error for row in rows)),
+        ]
         if any(row.reward_weight is not None for row in rows):
             shown.append(("weight", ["" if row.reward_weight is None else f"{row.reward_weight:g}" for row in rows]))
             regret, spread = _regrets(rows)
@@ -112,8 +116,9 @@ def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A0
         print_table(shown)
         count = rows[0].replications
         _write(f"\nmeans over {count:,} replication{'s' * (count != 1)}")
+        _write("; error by formula, and as it came out (realised)")
         if shown[-1][0] == "+/-":
-            _write("; regret times sqrt(horizon), +/- its standard error")
+            _write("\nregret times sqrt(horizon), +/- its standard error")
         _write("\n")
 
 
@@ -132,9 +137,16 @@ def _parameter_columns(rows: Sequence[SummaryRow]) -> list[tuple[str, Sequence[s
     ]
 
 
+_MANY = 6
+"""Numbers of one parameter that fit a table."""
+_LARGE = 1e6
+"""Regrets beyond are written with an exponent."""
+
+
 def _short(value: Any) -> str:
     if isinstance(value, tuple):
-        return ",".join(f"{part:.4g}" for part in value)
+        shown = [f"{part:.4g}" for part in value]
+        return ",".join(shown) if len(shown) <= _MANY else ",".join([*shown[: _MANY - 2], "...", shown[-1]])
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -146,14 +158,21 @@ def _regrets(rows: Sequence[SummaryRow]) -> tuple[list[str], list[str]]:
         spread for regret, spread in pairs if spread and math.isfinite(spread) and spread > 1e-9 * abs(regret or 0)
     ]
     decimals = min(4, max(1, 1 - math.floor(math.log10(min(errors))))) if errors else 4
-    return tuple(
-        ["" if value is None else f"{value:.{decimals}f}" for value in column] for column in zip(*pairs, strict=True)
-    )  # type: ignore[return-value]
+
+    def text(value: float | None) -> str:
+        if value is None:
+            return ""
+        return f"{value:.4e}" if _LARGE <= abs(value) < math.inf else f"{value:.{decimals}f}"
+
+    return [text(regret) for regret, _ in pairs], [text(spread) for _, spread in pairs]
 
 
 @contextmanager
-def sweep_notes(study: Study, out: Path, *, quiet: bool) -> Iterator[None]:
-    """Say on stderr what a sweep plays, how long it took and where its results are, or how to go on with it."""
+def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterator[Callable[[int, int], None]]:
+    """Say on stderr what a sweep plays, how long it took and where its results are, or how to go on with it.
+
+    Gives the function that tells how many replications were found, and how many there are in all.
+    """
     from equipoise.simulation import simulate
     from equipoise.sweeps import SweepInterrupted, result_paths
 
@@ -169,14 +188,24 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool) -> Iterator[None]:
     sizes = " x ".join(f"{count:,} {one if count == 1 else many}" for count, one, many in counts)
     say(f"{sizes} on {study.arms.n_arms:,} arms: {study.n_steps:,} steps")
     started = time.perf_counter()
+    nothing_to_play = False
+
+    def tell_found(n_found: int, n_replications: int) -> None:
+        nonlocal nothing_to_play
+        nothing_to_play = n_found == n_replications
+        if 0 < n_found < n_replications:
+            say(f"{n_found:,} of {n_replications:,} replications are finished already; playing the rest")
+
     try:
         with slow_start_note():
             simulate(study.policies, study.arms, horizon=1)
-        yield
+        yield tell_found
     except SweepInterrupted as interrupted:
         if interrupted.n_finished:
             finished = f"{interrupted.n_finished:,} of {interrupted.n_replications:,} replications are finished"
-            say(f"interrupted; {finished} and kept in {interrupted.kept}\nthe same command plays the rest")
+            # With --again it would throw away what it has just kept.
+            command = "the same command without --again" if again else "the same command"
+            say(f"interrupted; {finished} and kept in {interrupted.kept}\n{command} plays the rest")
         else:
             say("interrupted before the first replication was finished")
         raise
@@ -184,7 +213,8 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool) -> Iterator[None]:
         say("interrupted before the first step")
         raise
     written = ", ".join(map(str, result_paths(study, out)))
-    say(f"results in {written} ({time.perf_counter() - started:.1f} s)")
+    before = "all replications were finished already; " if nothing_to_play else ""
+    say(f"{before}results in {written} ({time.perf_counter() - started:.1f} s)")
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -1,13 +1,30 @@
 """The command `equipoise simulate`: play policies many times and tell how they did."""
 
+import atexit
+import gc
 import math
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equipoise.cli.options import ArmsFile, AsCsv, AsJson, Mean, Std, option, output_format
+from equipoise.cli.options import (
+    ArmsFile,
+    AsCsv,
+    AsJson,
+    ChartFile,
+    Mean,
+    Std,
+    check_chart,
+    option,
+    output_format,
+    save_chart,
+)
 from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.sweeps import Study
 
 StudyFile = Annotated[
     Path | None,
@@ -31,13 +48,16 @@ Replications = Annotated[
     int | None, option("--replications", "Study", "N", "How often each policy plays; 100 by default.")
 ]
 Seed = Annotated[int | None, option("--seed", "Study", "N", "The same seed gives the same rewards; 0 by default.")]
+Checkpoints = Annotated[
+    str | None, option("--checkpoints", "Study", "N,N", "Steps to record; about 40 on a log scale by default.")
+]
 ReportWeight = Annotated[
     float | None,
     option("--report-weight", "Study", "W", "Weight of the regret in the table; each policy's own by default."),
 ]
 ResultFile = Annotated[
     Path | None,
-    option("--out", "Output", "FILE.npz", "Results; STUDY.npz or simulation.npz by default. The same command resumes."),
+    option("--out", "Output", "FILE.npz", "Results, which the same command resumes; STUDY.npz by default."),
 ]
 FrameFile = Annotated[
     Path | None, option("--frame", "Output", "FILE", "Also write one row per record: .csv or .parquet.")
@@ -67,9 +87,11 @@ def simulate(
     study_horizon: Horizons = None,
     replications: Replications = None,
     seed: Seed = None,
+    checkpoints: Checkpoints = None,
     report_weight: ReportWeight = None,
     out: ResultFile = None,
     frame: FrameFile = None,
+    chart: ChartFile = None,
     again: Again = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
@@ -83,12 +105,14 @@ def simulate(
     from equipoise import printing, sweeps
 
     output = output_format(as_json, as_csv)
+    check_chart(chart)
     given = {
         "policies": [sweeps.policy_from_text(text) for text in policies] if policies else None,
         "arms": _arms(arms, mean, std),
         "reward_weight": _weights(shared_weight),
         "forcing": _forcings(shared_forcing),
-        "horizon": _horizons(study_horizon),
+        "horizon": _steps("--horizon", study_horizon),
+        "checkpoints": _steps("--checkpoints", checkpoints),
         "replications": replications,
         "seed": seed,
         "report": _report(report_weight),
@@ -97,11 +121,13 @@ def simulate(
     if study is None:
         _check_complete(options)
     known = sweeps.study_from_dict(options) if study is None else sweeps.read_study(study, **options)
-    file = out or Path("simulation.npz" if study is None else f"{study.stem}.npz")
+    _warn_of_unused(options, known)
+    # Without a name of its own, each study has its own file: trying something else must not meet the last results.
+    file = out or Path(f"simulation-{known.short_name}.npz" if study is None else f"{study.stem}.npz")
     if frame is not None:
         sweeps.checked_frame_path(frame)
     try:
-        with printing.sweep_notes(known, file, quiet=quiet):
+        with printing.sweep_notes(known, file, quiet=quiet, again=again) as tell_found:
             results = sweeps.sweep(
                 known,
                 file,
@@ -111,21 +137,30 @@ def simulate(
                 chunk=chunk,
                 progress=not quiet,
                 again=again,
+                on_resume=tell_found,
             )
     except KeyboardInterrupt:
+        # The last garbage collection would walk the 155,000 objects of numba and distributed, which takes longer than
+        # all the rest of stopping; what is frozen it leaves alone.
+        atexit.register(gc.freeze)
         raise typer.Exit(130) from None
     if frame is not None:
         sweeps.write_frame(results, frame)
     printing.print_sweep(sweeps.summary(results, report_weight=known.report_weight), output)
+    if chart is not None:
+        from equipoise.charts import curves_chart
+
+        save_chart(curves_chart(sweeps.sweep_curves(results, report_weight=known.report_weight)), chart)
 
 
-def _arms(file: str | None, mean: str | None, std: str | None) -> dict[str, list[float]] | None:
+def _arms(file: str | None, mean: str | None, std: str | None) -> dict[str, Any] | None:
     from equipoise import tables
 
     if (file, mean, std) == (None, None, None):
         return None
     known = tables.chosen_arms(file, mean, std, None)
-    return {"mean": list(known.mean), "std": list(known.std)}
+    arms = {"mean": list(known.mean), "std": list(known.std)}
+    return arms if file is None else arms | {"names": list(known.arms)}
 
 
 def _weights(text: str | None) -> list[float] | None:
@@ -142,14 +177,31 @@ def _forcings(text: str | None) -> list[float] | None:
     return None if text is None else [checks.number_between(name, x, 0, math.inf) for x in tables.numbers(name, text)]
 
 
-def _horizons(text: str | None) -> list[int] | None:
+def _steps(name: str, text: str | None) -> list[int] | None:
     from equipoise import checks, tables
     from equipoise.simulation import LARGEST_HORIZON
 
     if text is None:
         return None
-    steps = [int(n) if n.is_integer() else n for n in tables.numbers("--horizon", text)]  # 1e5 is a whole number too
-    return [checks.whole_number("--horizon", n, 1, LARGEST_HORIZON) for n in steps]
+    steps = [int(n) if n.is_integer() else n for n in tables.numbers(name, text)]  # 1e5 is a whole number too
+    return [checks.whole_number(name, n, 1, LARGEST_HORIZON) for n in steps]
+
+
+def _warn_of_unused(options: dict[str, Any], study: "Study") -> None:
+    """Say which of --reward-weight and --forcing no policy has taken."""
+    for key in ("reward_weight", "forcing"):
+        taken = [value for policy in study.policies if (value := getattr(policy, key, None)) is not None]
+        if key in options and not set(taken) & set(options[key]):
+            name = f"--{key.replace('_', '-')}"
+            text = (
+                f"{name} is not used: every policy that takes it sets its own" if taken else f"no policy takes {name}"
+            )
+            if key == "reward_weight" and not taken:
+                if study.report_weight is None:
+                    text += "; see --report-weight"
+                elif study.report_weight in options[key]:
+                    text += "; only the regret is measured at it"
+            print(f"warning: {text}", file=sys.stderr, flush=True)
 
 
 def _report(weight: float | None) -> dict[str, float] | None:

@@ -5,6 +5,7 @@ A `Study` says what to play, `read_study` reads one from a TOML file, `sweep` pl
 
 from equipoise.sweeps.backends import BACKENDS
 from equipoise.sweeps.configuration import parse_study, read_study, study_from_dict
+from equipoise.sweeps.drawing import sweep_curves
 from equipoise.sweeps.frames import checked_frame_path, write_frame
 from equipoise.sweeps.playing import SweepInterrupted
 from equipoise.sweeps.policy_tables import policy_from_text
@@ -25,5 +26,6 @@ __all__ = [
     "study_from_dict",
     "summary",
     "sweep",
+    "sweep_curves",
     "write_frame",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise import arms as arm_kinds
@@ -22,10 +23,10 @@ class _ArmKind(NamedTuple):
 
 
 _ARM_KINDS = {
-    "gaussian": _ArmKind(arm_kinds.Gaussian, ("mean", "std")),
-    "bernoulli": _ArmKind(arm_kinds.Bernoulli, ("mean",)),
-    "uniform": _ArmKind(arm_kinds.UniformBetween, ("low", "high")),
-    "beta": _ArmKind(arm_kinds.Beta, ("a", "b"), ("low", "high")),
+    "gaussian": _ArmKind(arm_kinds.Gaussian, ("mean", "std"), ("names",)),
+    "bernoulli": _ArmKind(arm_kinds.Bernoulli, ("mean",), ("names",)),
+    "uniform": _ArmKind(arm_kinds.UniformBetween, ("low", "high"), ("names",)),
+    "beta": _ArmKind(arm_kinds.Beta, ("a", "b"), ("low", "high", "names")),
     "empirical": _ArmKind(arm_kinds.Empirical.from_csv, ("file",), ("arm", "reward")),
 }
 
@@ -44,7 +45,7 @@ def _one_kind(data: Any, place: Place, folder: Path) -> arm_kinds.Arms:
     if not isinstance(data, dict):
         raise Misplaced(place, f"arms must be a table with kind and its numbers; got {data!r}")
     name = data.get("kind", "gaussian")
-    if name not in _ARM_KINDS:
+    if not isinstance(name, str) or name not in _ARM_KINDS:
         raise Misplaced((*place, "kind"), f"kind must be one of {', '.join(_ARM_KINDS)}; got {name!r}")
     kind = _ARM_KINDS[name]
     from_table = name == "gaussian" and "file" in data
@@ -59,7 +60,11 @@ def _one_kind(data: Any, place: Place, folder: Path) -> arm_kinds.Arms:
         raise Misplaced(place, f"{name} arms need {' and '.join(needed)}; {' and '.join(missing)} is missing")
     values = {key: value for key, value in data.items() if key != "kind"}
     if "file" not in needed:
-        made: arm_kinds.Arms = blaming(place, lambda: kind.make(**values), values)
+        try:
+            made: arm_kinds.Arms = blaming(place, lambda: kind.make(**values), values)
+        except Misplaced as wrong:
+            wrong.message = _counted_from_one(wrong.message)
+            raise
         return made
     if not all(isinstance(value, str) for value in values.values()):
         raise Misplaced((*place, "file"), f"file and columns must be text; got {values!r}")
@@ -67,10 +72,15 @@ def _one_kind(data: Any, place: Place, folder: Path) -> arm_kinds.Arms:
     try:
         if from_table:
             known = tables.read_arms(str(file))
-            return arm_kinds.Gaussian(mean=known.mean, std=known.std)
+            return arm_kinds.Gaussian(mean=known.mean, std=known.std, names=known.arms)
         read: arm_kinds.Arms = kind.make(file, **values)
     except OSError as error:
         raise Misplaced((*place, "file"), f"cannot read {file}: {error.strerror or error}") from error
     except EquipoiseError as error:
         raise Misplaced((*place, "file"), error.message, error.hint) from error
     return read
+
+
+def _counted_from_one(message: str) -> str:
+    """Return a message of the library, which counts arms from 0, as files and commands count them."""
+    return re.sub(r"\bfor arm (\d+)", lambda found: f"for arm {int(found[1]) + 1}", message)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import socket
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from equipoise import checks
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
+from equipoise.sweeps.parcels import Parcel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BACKENDS = ("threads", "processes", "ray", "dask")
 """Where a sweep can run."""
@@ -19,13 +23,27 @@ BACKENDS = ("threads", "processes", "ray", "dask")
 CONNECT_SECONDS = 10.0
 """How long to wait for the scheduler of a cluster."""
 
+PROBE_SECONDS = 3.0
+"""How long to wait until something takes a connection at all: the clusters' own ways to fail are long and loud."""
+
 CLOSE_SECONDS = 0.5
 """How long to wait until a scheduler has heard that we leave; if it does not answer, it will notice by itself."""
 
 
+class Workers(NamedTuple):
+    """Where calls are made."""
+
+    parallel: Any
+    """A function that makes joblib calls and yields what they return as it comes."""
+    n_at_once: int
+    """How many run at once."""
+    share: Callable[[Parcel], Any]
+    """Brings a parcel to all workers and returns what to pass to calls in its place."""
+
+
 @contextmanager
-def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> Iterator[tuple[Any, int]]:
-    """Give a function that makes joblib calls and yields what they return as it comes, and how many run at once."""
+def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> Iterator[Workers]:
+    """Give the workers of a backend while it is connected."""
     import joblib
 
     checks.one_of("backend", backend, BACKENDS)
@@ -39,16 +57,29 @@ def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> 
     if not on_cluster:
         name = {"threads": "threading", "processes": "loky"}[backend]
         with joblib.parallel_config(backend=name, n_jobs=n_jobs):
-            yield joblib.Parallel(**options), joblib.effective_n_jobs(n_jobs)
+            # joblib itself lets processes share a large array.
+            yield Workers(joblib.Parallel(**options), joblib.effective_n_jobs(n_jobs), lambda parcel: parcel)
         return
     connected = _ray(scheduler) if backend == "ray" else _dask(scheduler)
-    with connected as parameters, joblib.parallel_config(n_jobs=n_jobs, **parameters):
+    with connected as (parameters, share), joblib.parallel_config(n_jobs=n_jobs, **parameters):
         # All at once, so that a cluster that grows with demand sees the demand.
-        yield joblib.Parallel(pre_dispatch="all", **options), joblib.effective_n_jobs(n_jobs)
+        parallel = joblib.Parallel(pre_dispatch="all", **options)
+        count = _n_workers(backend, n_jobs)
+        yield Workers(parallel, count, lambda parcel: parcel if parcel.is_small else share(parcel))
+
+
+def _n_workers(backend: str, n_jobs: int) -> int:
+    import joblib
+
+    try:
+        count: int = joblib.effective_n_jobs(n_jobs)
+    except TimeoutError as error:
+        raise EquipoiseError(f"the {backend} cluster has no workers", hint="start some first") from error
+    return count
 
 
 @contextmanager
-def _dask(scheduler: str | None) -> Iterator[dict[str, Any]]:
+def _dask(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Parcel], Any]]]:
     dask, distributed = _module("dask", extra="dask"), _module("distributed", extra="dask")
     address, security = scheduler or dask.config.get("scheduler-address", None), None
     if address is None:
@@ -59,16 +90,37 @@ def _dask(scheduler: str | None) -> Iterator[dict[str, Any]]:
                 "the backend dask needs the address of a scheduler", hint="--scheduler tcp://host:8786"
             ) from None
         address, security = known.scheduler.address, known.security
+    if isinstance(address, str):
+        _expect_answer("dask", address, example="tcp://host:8786", hint="start one: dask scheduler")
     # A client of our own, also where one is open: when it leaves, the scheduler drops its tasks and no others.
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
     except (OSError, ValueError) as error:
         raise EquipoiseError(f"no dask scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
-        yield {"backend": "dask", "client": client}
+        # To all workers, so that it is not lost with one of them.
+        yield {"backend": "dask", "client": client}, lambda parcel: client.scatter([parcel], broadcast=True)[0]
     finally:
         with suppress(TimeoutError), _unlogged("tornado.application", distributed.comm.CommClosedError):
             client.close(timeout=CLOSE_SECONDS)
+
+
+def _expect_answer(kind: str, address: str, *, example: str, hint: str) -> None:
+    """Raise if an address is none, or nothing takes connections there."""
+    try:
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:  # a port that is no number
+        host, port = None, None
+    if address.startswith("inproc://"):  # dask's way within one process has no port
+        return
+    if not host or port is None:
+        raise InvalidInput(f"scheduler must be the address of a {kind} cluster, such as {example}; got {address!r}")
+    try:
+        socket.create_connection((host, port), timeout=PROBE_SECONDS).close()
+    except OSError as error:
+        what = "dask scheduler" if kind == "dask" else "ray cluster"
+        raise EquipoiseError(f"no {what} answers at {address}: {error.strerror or error}", hint=hint) from error
 
 
 @contextmanager
@@ -87,17 +139,26 @@ def _unlogged(name: str, kind: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def _ray(scheduler: str | None) -> Iterator[dict[str, Any]]:
+def _ray(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Parcel], Any]]]:
     ray = _module("ray", extra="ray")
     ours = not ray.is_initialized()
     if ours:
+        address, hint = scheduler or os.environ.get("RAY_ADDRESS") or "auto", "start one: ray start --head"
+        if address not in ("auto", "local"):
+            _expect_answer("ray", address, example="host:6379", hint=hint)
         try:
-            ray.init(address=scheduler or "auto", log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
-            where = f" at {scheduler}" if scheduler else ""
-            raise EquipoiseError(f"no ray cluster answers{where}", hint="start one: ray start --head") from error
+            where = "" if address == "auto" else f" at {address}"
+            raise EquipoiseError(f"no ray cluster answers{where}", hint=hint) from error
+        except ray.exceptions.RayError as error:
+            reason = str(error).strip().split("\n")[0]
+            raise EquipoiseError(f"the ray cluster does not let us in: {reason}") from error
     try:
-        yield {"backend": _ray_backend(ray, cancel=not ours)}
+        yield (
+            {"backend": _ray_backend(ray, cancel=not ours)},
+            lambda parcel: Parcel(parcel.key, ray.put(parcel.content)),
+        )
     finally:
         if ours:
             ray.shutdown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -112,6 +113,7 @@ def _study(data: dict[str, Any], folder: Path) -> Study:
     for key in report:
         if key != "reward_weight":
             raise Misplaced(("report", key), f"unknown key {key!r} in report; allowed is reward_weight")
+    shared = {key: _shared(data, key, high) for key, high in (("reward_weight", 1), ("forcing", math.inf))}
     arms = arms_from(data["arms"], folder)
     policies = policies_from(data)
     for place, policy in policies:
@@ -123,5 +125,17 @@ def _study(data: dict[str, Any], folder: Path) -> Study:
     if "reward_weight" in report:
         blaming(("report",), lambda: checks.number_between("reward_weight", report["reward_weight"], 0, 1))
         values["report_weight"] = report["reward_weight"]
+    elif len(shared["reward_weight"]) == 1 and not any(hasattr(policy, "reward_weight") for _, policy in policies):
+        values["report_weight"] = shared["reward_weight"][0]  # what else could a weight be for that no policy takes
     study: Study = blaming((), lambda: Study(policies=tuple(policy for _, policy in policies), arms=arms, **values))
     return study
+
+
+def _shared(data: dict[str, Any], key: str, high: float) -> list[float]:
+    """Return the values at the top for all policies, checked also if no policy takes them."""
+    if key not in data:
+        return []
+    values = data[key] if isinstance(data[key], list) else [data[key]]
+    if not values:
+        raise Misplaced((key,), f"{key} must be a value or a list of values; got an empty list")
+    return [blaming((), lambda value=value: checks.number_between(key, value, 0, high)) for value in values]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Place = tuple[str | int, ...]
 """Keys and positions that lead to a value, such as ("policies", 0, "forcing")."""
@@ -31,52 +28,118 @@ def blaming(place: Place, call: Any, keys: dict[str, Any] | None = None) -> Any:
 
 
 def named_place(place: Place, keys: dict[str, Any] | None, message: str) -> Place:
-    """Return the place of the first of `keys` that a message names, or of its first word if no keys are known."""
+    """Return the place of the first of `keys` that a message names, or of its first word if no keys are known.
+
+    A key in a table within, such as the power of an objective, is found too.
+    """
     words = [{"floors": "floor"}.get(word, word) for word in re.findall(r"\w+", message.partition(";")[0])]
     if keys is None:
         return (*place, *words[:1])
-    named = [word for word in words if word in keys]
-    return (*place, *named[:1])
+    named: list[Place] = [(word,) for word in words if word in keys]
+    named += [(key, word) for word in words for key, value in keys.items() if isinstance(value, dict) and word in value]
+    return (*place, *named[0]) if named else place
 
 
-_HEADER = re.compile(r"\s*\[(\[)?\s*([\w.\"'-]+)\s*\]")
-_ENTRY = re.compile(r"\s*([\w.\"'-]+)\s*=")
-_QUIET = re.compile(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*")
+_BLANK = re.compile(r"(?:\s|#[^\n]*)*")
+_KEY = re.compile(r"[ \t]*(?:\"((?:\\.|[^\"\\])*)\"|'([^']*)'|([\w-]+))[ \t]*")
+_STRING = re.compile(r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
+_OTHER = re.compile(r"[^,\]}\n#]*")
 
 
-def _lines(text: str) -> dict[Place, int]:
-    """Return the line of each table and key of valid TOML; keys inside inline tables are left to their owner."""
-    lines: dict[Place, int] = {}
-    table: Place = ()
-    counts: dict[str, int] = {}
-    depth = 0
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = _QUIET.sub("''", raw)
-        if depth == 0:
-            header, entry = _HEADER.match(line), _ENTRY.match(raw)
-            if header:
-                table = tuple(_parts(header[2]))
-                if header[1]:
-                    counts[header[2]] = counts.get(header[2], -1) + 1
-                    table = (*table, counts[header[2]])
-                elif table and table[0] in counts:
-                    table = (table[0], counts[str(table[0])], *table[1:])
-                lines.setdefault(table, number)
-                lines.setdefault(table[:1], number)
-                continue
-            if entry:
-                lines.setdefault((*table, *_parts(entry[1])), number)
-        depth += line.count("[") + line.count("{") - line.count("]") - line.count("}")
-    return lines
+class _Reader:
+    """Goes through valid TOML and notes the line of each table, key and element of a list."""
 
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.lines: dict[Place, int] = {}
+        self._counts: dict[Place, int] = {}
 
-def _parts(dotted: str) -> Iterator[str]:
-    return (part.strip().strip("\"'") for part in dotted.split("."))
+    def document(self) -> dict[Place, int]:
+        table: Place = ()
+        while self._next():
+            if self._next() == "[":
+                table = self._header()
+            else:
+                self._entry(table)
+        return self.lines
+
+    def _header(self) -> Place:
+        """Read [a.b] or [[a.b]]; where a list of tables has the name, its last table is meant."""
+        start, is_listed = self.at, self.text.startswith("[[", self.at)
+        self.at += 2 if is_listed else 1
+        parts = self._keys()
+        self.at = self.text.index("\n", self.at) if "\n" in self.text[self.at :] else len(self.text)
+        place: Place = ()
+        for k, part in enumerate(parts):
+            place = (*place, part)
+            if is_listed and k == len(parts) - 1:
+                self._counts[place] = self._counts.get(place, -1) + 1
+            if place in self._counts:
+                self._note(place, start)
+                place = (*place, self._counts[place])
+            self._note(place, start)
+        return place
+
+    def _entry(self, table: Place) -> None:
+        start, place = self.at, table
+        for part in self._keys():
+            place = (*place, part)
+            self._note(place, start)
+        self.at += 1  # the equals sign
+        self._value(place)
+
+    def _value(self, place: Place) -> None:
+        kind = self._next()
+        if kind in "[{":
+            self._list(place) if kind == "[" else self._inline(place)
+        else:
+            found = _STRING.match(self.text, self.at) or _OTHER.match(self.text, self.at)
+            self.at = found.end() if found else len(self.text)
+
+    def _list(self, place: Place) -> None:
+        self.at, k = self.at + 1, 0
+        while self._next() not in ("]", ""):
+            self._note((*place, k), self.at)
+            self._value((*place, k))
+            self._comma()
+            k += 1
+        self.at += 1
+
+    def _inline(self, place: Place) -> None:
+        self.at += 1
+        while self._next() not in ("}", ""):
+            self._entry(place)
+            self._comma()
+        self.at += 1
+
+    def _comma(self) -> None:
+        if self._next() == ",":
+            self.at += 1
+
+    def _keys(self) -> list[str]:
+        """Read a key, dotted or not."""
+        parts: list[str] = []
+        while found := _KEY.match(self.text, self.at):
+            parts.append(next(group for group in found.groups() if group is not None))
+            self.at = found.end()
+            if self.text[self.at : self.at + 1] != ".":
+                break
+            self.at += 1
+        return parts
+
+    def _next(self) -> str:
+        """Return the next character that is not blank, or nothing at the end."""
+        blank = _BLANK.match(self.text, self.at)
+        self.at = blank.end() if blank else self.at
+        return self.text[self.at : self.at + 1]
+
+    def _note(self, place: Place, at: int) -> None:
+        self.lines.setdefault(place, self.text.count("\n", 0, at) + 1)
 
 
 def line_of(place: Place, text: str) -> int | None:
     """Return the line of a place of valid TOML, or of the nearest place around it."""
-    lines = _lines(text)
+    lines = _Reader(text).document()
     for length in range(len(place), 0, -1):
         if place[:length] in lines:
             return lines[place[:length]]

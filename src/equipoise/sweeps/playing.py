@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from equipoise.progress import reporter
 from equipoise.simulation import SimulationInterrupted, simulate
 from equipoise.sweeps.backends import parallel_calls
+from equipoise.sweeps.parcels import DescribedArms, Parcel
 from equipoise.sweeps.tasks import cut_into_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from equipoise.arms import Arms
     from equipoise.progress import Progress, Reporter
     from equipoise.runs import Runs
     from equipoise.sweeps.parts import Parts
@@ -71,17 +71,23 @@ def play(
     scheduler: str | None,
     chunk: int | None,
     progress: Progress | bool | None,
+    again: bool,
 ) -> None:
-    """Play pieces and add what comes back to `kept`."""
+    """Play pieces and add what comes back to `kept`; `again` discards the parts of before when all is ready."""
     import joblib
 
     report = reporter(progress, sum(piece.cell.horizon * len(piece.replications) for piece in pieces))
     watch, shared = _Watch(report), backend == "threads"
     # The bar is the outermost: its last picture is drawn when nothing moves it any more.
-    with report, parallel_calls(backend, workers, scheduler) as (parallel, n_workers), _stopping(watch, shared):
+    with report, parallel_calls(backend, workers, scheduler) as (parallel, n_workers, share), _stopping(watch, shared):
+        if again and parts is not None:
+            parts.start_again()
         tasks = cut_into_tasks(pieces, study.arms.n_arms, n_workers, chunk)
         call = joblib.delayed(_played)
-        calls = (call(study.arms, study.seed, task, watch if shared else None) for task in tasks)
+        arms = DescribedArms(study.arms, study.described_arms)
+        sent = arms if shared else share(Parcel.of(arms))
+        calls = (call(sent, study.seed, task, watch if shared else None) for task in tasks)
+        watch.add(0)  # the clock starts when the workers do
         try:
             with _results(parallel, calls) as results:
                 for played in results:
@@ -117,8 +123,11 @@ def _results(parallel: Any, calls: Iterator[Any]) -> Iterator[Iterator[list[tupl
             results.throw(KeyboardInterrupt)  # closed instead, joblib would warn of results that nobody used
 
 
-def _played(arms: Arms, seed: int, task: Sequence[Piece], watch: _Watch | None) -> list[tuple[Cell, Runs]]:
+def _played(
+    sent: DescribedArms | Parcel, seed: int, task: Sequence[Piece], watch: _Watch | None
+) -> list[tuple[Cell, Runs]]:
     """Play the pieces of a task; when stopped, return the replications that were finished."""
+    arms: DescribedArms = sent.opened() if isinstance(sent, Parcel) else sent
     played: list[tuple[Cell, Runs]] = []
     for cell, replications in task:
         if watch is not None and watch.stop.is_set():

@@ -76,8 +76,8 @@ def policies_from(data: dict[str, Any]) -> list[tuple[Place, Policy]]:
                 found.append((place, Policy.from_dict(dict(parameters))))
             except InvalidInput as error:
                 blamed = named_place(place, given, error.message)
-                if len(blamed) > len(place) and blamed[-1] not in entry:
-                    blamed = blamed[-1:]
+                if len(blamed) > len(place) and blamed[len(place)] not in entry:
+                    blamed = blamed[len(place) :]
                 raise Misplaced(blamed, error.message, error.hint) from error
     return found
 

@@ -17,11 +17,11 @@ from equipoise.sweeps.tasks import best_backend, missing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from equipoise.policies import Policy
     from equipoise.progress import Progress
-    from equipoise.sweeps.study import Study
+    from equipoise.sweeps.study import Cell, Study
     from equipoise.sweeps.tasks import Kept
 
 
@@ -35,6 +35,7 @@ def sweep(
     chunk: int | None = None,
     progress: Progress | bool | None = None,
     again: bool = False,
+    on_resume: Callable[[int, int], None] | None = None,
 ) -> tuple[Runs, ...]:
     """Play a study and return its runs, one `Runs` per horizon with all policies in it.
 
@@ -47,6 +48,8 @@ def sweep(
         File for the results, .npz; with several horizons each gets a file of its own, see `result_paths`. While the
         sweep runs, finished replications are kept beside it in a folder of the same name with .parts added. Calling
         again computes only what is missing, also after policies, horizons or replications were added to the study.
+        A file with the name that it has with one horizon is found, too, when there are several, and the other way
+        round.
     backend : {"threads", "processes", "ray", "dask"}, optional
         Threads by default, or processes if a policy is plain Python, which threads cannot run side by side.
     workers : int, optional
@@ -58,7 +61,10 @@ def sweep(
     progress : bool or callable, optional
         True shows a bar; a function is called with (steps done, steps to do).
     again : bool
-        Compute everything anew, and replace the results of another study.
+        Compute everything anew, and replace the results of another study. Parts from before are discarded; if this
+        sweep is interrupted, its own parts are used by calling without `again`.
+    on_resume : callable, optional
+        Called with (replications found, replications in all) before the rest is played.
 
     Examples
     --------
@@ -70,25 +76,28 @@ def sweep(
     """
     if chunk is not None:
         chunk = checks.whole_number("chunk", chunk, 1)
+    found = _Found()
     paths = None if out is None else result_paths(study, out)
     parts = None if out is None else Parts(Path(f"{out}.parts"), study)
-    kept: Kept = {}
-    if paths is not None and parts is not None:
+    if out is not None and parts is not None:
         folder = parts.folder.parent
         if not folder.is_dir():
             raise EquipoiseError(f"no folder {folder}", hint=f"mkdir -p {folder}")
-        if again:
-            parts.remove()
-        else:
-            kept = _finished(study, paths, parts)
+        if not again:
+            found = _finished(study, Path(out), parts)
+    if on_resume is not None:
+        on_resume(found.n_replications, len(study.cells()) * study.replications)
+    kept = found.kept
     pieces = list(missing(study, kept))
     if pieces:
-        play(study, pieces, kept, parts, backend or best_backend(study), workers, scheduler, chunk, progress)
+        play(study, pieces, kept, parts, backend or best_backend(study), workers, scheduler, chunk, progress, again)
     results = tuple(_together(study, kept, horizon) for horizon in study.horizons)
     if paths is not None and parts is not None:
         for path, runs in zip(paths, results, strict=True):
-            if pieces or not path.exists():
+            if path not in found.whole:
                 runs.save(path)
+        for path in found.moved:
+            path.unlink(missing_ok=True)
         parts.remove()
     return results
 
@@ -108,28 +117,89 @@ def result_paths(study: Study, out: str | os.PathLike[str]) -> tuple[Path, ...]:
         raise InvalidInput(f"the file for results must end in .npz; got {str(path)!r}")
     if len(study.horizons) == 1:
         return (path,)
-    return tuple(path.with_name(f"{path.stem}-{horizon}{path.suffix}") for horizon in study.horizons)
+    return tuple(_with_horizon(path, horizon) for horizon in study.horizons)
 
 
-def _finished(study: Study, paths: Sequence[Path], parts: Parts) -> Kept:
+def _with_horizon(path: Path, horizon: int) -> Path:
+    return path.with_name(f"{path.stem}-{horizon}{path.suffix}")
+
+
+@dataclasses.dataclass
+class _Found:
+    """What is there already of a study."""
+
+    kept: Kept = dataclasses.field(default_factory=dict)
+    whole: list[Path] = dataclasses.field(default_factory=list)
+    """Files of results that need not be written anew."""
+    moved: list[Path] = dataclasses.field(default_factory=list)
+    """Files whose content goes to one with another name."""
+
+    @property
+    def n_replications(self) -> int:
+        return sum(runs.replications.size for cell in self.kept.values() for runs in cell)
+
+    def add(self, cell: Cell, runs: Runs) -> None:
+        """Keep the replications of a cell that were not found before."""
+        seen = {number for before in self.kept.get(cell, ()) for number in before.replications.tolist()}
+        new = [number for number in runs.replications.tolist() if number not in seen]
+        if new:
+            self.kept.setdefault(cell, []).append(runs.select(replications=new))
+
+
+def _finished(study: Study, out: Path, parts: Parts) -> _Found:
     """Return what is there already, in results and parts."""
-    kept = parts.load()
+    found, own = _Found(), result_paths(study, out)
     cells = {(cell.horizon, _text(cell.policy)): cell for cell in study.cells()}
-    for path, horizon in zip(paths, study.horizons, strict=True):
+    # A study with one horizon has another name for its file than one with several.
+    other = out if len(study.horizons) > 1 else _with_horizon(out, study.horizons[0])
+    for path in () if parts.are_to_replace else (*own, other):
         if not path.exists():
             continue
-        runs, known = Runs.load(path), set(range(study.replications))
-        same = (runs.horizon, runs.seed, runs.arms) == (horizon, study.seed, study.arms.to_dict())
-        same = same and runs.checkpoints.tolist() == list(study.steps(horizon))
-        wanted = all((horizon, _text(policy)) in cells for policy in runs.policies)
-        if not same or not wanted or not known.issuperset(runs.replications.tolist()):
+        try:
+            runs = Runs.load(path)
+        except InvalidInput:
+            if path == other:
+                continue
+            raise
+        horizon = runs.horizon if path == other else study.horizons[own.index(path)]
+        wrong = _differences(study, horizon, runs)
+        if wrong:
+            if path == other:
+                continue
             hint = "choose another file, or replace it with --again"
-            raise EquipoiseError(f"{path} holds results that are not part of this study", hint=hint)
+            raise EquipoiseError(f"{path} holds results that are not part of this study: {wrong}", hint=hint)
+        if path != other and runs.policies == study.policies and runs.replications.size == study.replications:
+            found.whole.append(path)
+        if path == other == out:
+            found.moved.append(path)
+        runs = dataclasses.replace(runs, arms=study.described_arms)
         for k, policy in enumerate(runs.policies):
-            cell = cells[horizon, _text(policy)]
-            more = (part for part in kept.get(cell, ()) if not np.isin(part.replications, runs.replications).any())
-            kept[cell] = [runs.select(policies=[k]), *more]
-    return kept
+            found.add(cells[horizon, _text(policy)], runs.select(policies=[k]))
+    for cell, pieces in parts.load().items():
+        for piece in pieces:
+            found.add(cell, piece)
+    return found
+
+
+def _differences(study: Study, horizon: int, runs: Runs) -> str:
+    """Say in what runs are not part of a study; nothing if they are."""
+    differences = []
+    if runs.horizon != horizon or horizon not in study.horizons:
+        differences.append(f"its horizon is {runs.horizon}, not {' or '.join(map(str, study.horizons))}")
+    elif runs.checkpoints.tolist() != list(study.steps(horizon)):
+        differences.append("its checkpoints are others")
+    if runs.seed != study.seed:
+        differences.append(f"its seed is {runs.seed}, not {study.seed}")
+    if runs.arms != study.arms.to_dict():
+        differences.append("its arms are others")
+    texts = set(map(_text, study.policies))
+    strange = [repr(policy) for policy in runs.policies if _text(policy) not in texts]
+    if strange:
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        differences.append(f"the study does not have its policy {strange[0]}{more}")
+    if not set(range(study.replications)).issuperset(runs.replications.tolist()):
+        differences.append(f"it has {runs.replications.max() + 1} replications, not {study.replications}")
+    return "; ".join(differences)
 
 
 def _together(study: Study, kept: Kept, horizon: int) -> Runs:
@@ -139,7 +209,8 @@ def _together(study: Study, kept: Kept, horizon: int) -> Runs:
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(whole, name) for whole in wholes]) for name in ("pulls", "mean", "std", "target")
     }
-    return dataclasses.replace(wholes[0], policies=study.policies, **arrays)
+    # What was played carries a digest of the arms.
+    return dataclasses.replace(wholes[0], policies=study.policies, arms=study.arms.to_dict(), **arrays)
 
 
 def _text(policy: Policy) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import equipoise
 from equipoise import checks
@@ -73,16 +76,18 @@ class Study:
             )
         for policy in policies:
             policy.check_arms(self.arms.n_arms)
-        horizons = tuple(dict.fromkeys(checks.whole_number("horizon", n, 1, 10**15) for n in self.horizons))
+        horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, 10**15) for n in self.horizons))
         if not horizons:
             raise InvalidInput("horizon must be a whole number or a list of them; got an empty list")
         steps = None
         if self.checkpoints is not None:
-            steps = tuple(checks.whole_number("checkpoints", n, 1, max(horizons)) for n in self.checkpoints)
+            steps = tuple(_whole_number("checkpoints", n, 1, max(horizons)) for n in self.checkpoints)
+            if not steps:
+                raise InvalidInput("checkpoints must be at least one step, or left out; got an empty list")
         values = {
             "policies": policies,
             "horizons": horizons,
-            "replications": checks.whole_number("replications", self.replications, 1),
+            "replications": _whole_number("replications", self.replications, 1),
             "seed": checks.whole_number("seed", self.seed, 0, 2**63 - 1),
             "checkpoints": steps,
         }
@@ -110,7 +115,7 @@ class Study:
 
     def fingerprints(self) -> dict[Cell, str]:
         """Return a name for each cell that changes with anything its results depend on, replications aside."""
-        shared = hashlib.sha256(json.dumps([equipoise.__version__, self.seed, self.arms.to_dict()]).encode())
+        shared = hashlib.sha256(json.dumps([equipoise.__version__, self.seed, self.described_arms]).encode())
         names = {}
         for cell in self.cells():
             own = shared.copy()
@@ -118,7 +123,46 @@ class Study:
             names[cell] = own.hexdigest()[:20]
         return names
 
+    @cached_property
+    def described_arms(self) -> dict[str, Any]:
+        """The arms in a few words and a digest: what parts of results carry in place of thousands of rewards."""
+        digest = hashlib.sha256()
+        _feed(digest, self.arms.to_dict())
+        return {"name": type(self.arms).__name__, "n_arms": self.arms.n_arms, "digest": digest.hexdigest()}
+
+    @property
+    def short_name(self) -> str:
+        """A few letters that change with anything the results depend on, for the name of a file."""
+        policies = [policy.to_dict() for policy in self.policies]
+        numbers = [self.horizons, self.replications, self.seed, self.checkpoints]
+        text = json.dumps([policies, self.described_arms, numbers])
+        return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+def _whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Return a whole number, also if it is written as a float such as 1e5."""
+    whole = isinstance(value, float) and value.is_integer()
+    return checks.whole_number(name, int(value) if whole else value, low, high)
+
 
 def _distinct(policies: Policy | Sequence[Policy]) -> tuple[Policy, ...]:
     values = (policies,) if isinstance(policies, Policy) else tuple(policies)
     return tuple(policy for k, policy in enumerate(values) if policy not in values[:k])
+
+
+def _feed(digest: Any, data: Any) -> None:
+    """Add plain data to a digest; lists of floats in one go, as data of an experiment can be long."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            digest.update(f"{key!r}:".encode())
+            _feed(digest, value)
+        digest.update(b"}")
+    elif isinstance(data, list):
+        digest.update(f"{len(data)}[".encode())
+        if all(type(value) is float for value in data):
+            digest.update(np.array(data, dtype="<f8").tobytes())
+        else:
+            for value in data:
+                _feed(digest, value)
+    else:
+        digest.update(f"{json.dumps(data)},".encode())

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class SummaryRow(NamedTuple):
-    """One policy at one horizon; regret is measured at `reward_weight`, and None if no weight is known."""
+    """One policy at one horizon; regret is measured at `reward_weight`, and None if no weight is known.
+
+    `horizon` is the step that the values are from: the last that was recorded, in a sweep always the horizon.
+    """
 
     policy: Policy
     horizon: int
@@ -41,7 +44,7 @@ def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> l
     >>> policies = [eq.ForcingBalance(reward_weight=0.5), eq.Uniform()]
     >>> runs = eq.simulate(policies, eq.Gaussian(mean=[1, 2], std=[1, 1]), 1000, 20, seed=1)
     >>> [(row.reward_weight, round(row.rescaled_regret, 3)) for row in summary([runs])]
-    [(0.5, 0.006), (0.5, 1.649)]
+    [(0.5, 0.009), (0.5, 1.649)]
     """
     rows = []
     for runs in results:
@@ -50,14 +53,14 @@ def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> l
         realised = runs.realised_error()[:, -1]
         regrets: dict[float, metrics.Summary] = {}
         for k, policy in enumerate(runs.policies):
-            for weight in _weights(policy, runs.policies, report_weight):
+            for weight in weights_of(policy, runs.policies, report_weight):
                 if weight is not None and weight not in regrets:
                     regrets[weight] = metrics.summarise(runs.rescaled_regret(reward_weight=weight)[last])
                 regret = None if weight is None else regrets[weight]
                 rows.append(
                     SummaryRow(
                         policy=policy,
-                        horizon=runs.horizon,
+                        horizon=int(runs.checkpoints[-1]),
                         replications=int(runs.replications.size),
                         reward=float(rewards[k]),
                         error=float(errors[k]),
@@ -70,7 +73,8 @@ def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> l
     return rows
 
 
-def _weights(policy: Policy, policies: Sequence[Policy], report_weight: float | None) -> list[float | None]:
+def weights_of(policy: Policy, policies: Sequence[Policy], report_weight: float | None) -> list[float | None]:
+    """Return the weights at which a policy's regret is measured."""
     if report_weight is not None:
         return [report_weight]
     own = getattr(policy, "reward_weight", None)
