@@ -285,7 +285,9 @@ class Runs:
             _replace(target, lambda file: frame.write_parquet(file, metadata=metadata))
         else:
             arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-            _replace(target, lambda file: np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays))
+            # As bytes: numpy would write text with four bytes a letter, and recorded arms are long.
+            text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+            _replace(target, lambda file: np.savez_compressed(file, header=text, **arrays))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Runs:
@@ -342,7 +344,8 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
             if "header" not in arrays:
                 raise _not_runs(file, "there is no header in it")
-            header = _checked_header(file, str(arrays["header"]))
+            text = arrays["header"]
+            header = _checked_header(file, str(text) if text.dtype.kind == "U" else text.tobytes().decode())
             return header, {name: arrays[name] for name in _ARRAYS}
     except KeyError as error:
         raise _not_runs(file, "an array is missing") from error
