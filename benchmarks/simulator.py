@@ -128,7 +128,8 @@ def main() -> None:
     for policy in others:
         seconds = step_time(policy, 64, int(20_000 * scale) + 400)
         rows.append([f"{type(policy).__name__}, 64 arms", duration(seconds), ratio(seconds, even[64])])
-    show(f"One simulated step, one thread, rewards included (weight {WEIGHT}, forcing {FORCING})", ["what", "time per step", "against Uniform"], rows)
+    title = f"One simulated step, one thread, rewards included (weight {WEIGHT}, forcing {FORCING})"
+    show(title, ["what", "time per step", "against Uniform"], rows)
 
     steps = int(1_000_000 * scale) + 1_000
     single, double = (step_time(forcing_balance, 5, steps, workers=workers, replications=8) for workers in (1, 2))
