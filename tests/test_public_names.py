@@ -39,7 +39,8 @@ def test_unknown_names_are_attribute_errors():
 def test_importing_loads_nothing_heavy():
     code = (
         "import sys, equipoise; "
-        "print([m for m in ('numpy', 'numba', 'altair', 'typer', 'rich') if m in sys.modules]); "
+        "heavy = ('numpy', 'numba', 'altair', 'typer', 'rich', 'sqlalchemy', 'alembic'); "
+        "print([m for m in heavy if m in sys.modules]); "
         "equipoise.ForcingBalance(reward_weight=0.5); print('numba' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -20,13 +20,33 @@ if TYPE_CHECKING:
     from equipoise.arms import Mixed as Mixed
     from equipoise.arms import UniformBetween as UniformBetween
     from equipoise.bandit import Bandit as Bandit
+    from equipoise.errors import EnrolmentClosed as EnrolmentClosed
     from equipoise.errors import EquipoiseError as EquipoiseError
+    from equipoise.errors import ExperimentExists as ExperimentExists
+    from equipoise.errors import ExperimentFinished as ExperimentFinished
     from equipoise.errors import InvalidInput as InvalidInput
     from equipoise.errors import MissingExtra as MissingExtra
     from equipoise.errors import NoSuchWeight as NoSuchWeight
+    from equipoise.errors import NotRewarded as NotRewarded
+    from equipoise.errors import RewardConflict as RewardConflict
+    from equipoise.errors import StoreError as StoreError
+    from equipoise.errors import StoreMismatch as StoreMismatch
+    from equipoise.errors import StoreUnavailable as StoreUnavailable
+    from equipoise.errors import TooFewRewards as TooFewRewards
     from equipoise.errors import UnexpectedReward as UnexpectedReward
     from equipoise.errors import UnknownArm as UnknownArm
+    from equipoise.errors import UnknownExperiment as UnknownExperiment
     from equipoise.errors import UnknownName as UnknownName
+    from equipoise.errors import UnknownUnit as UnknownUnit
+    from equipoise.errors import UpgradeNeeded as UpgradeNeeded
+    from equipoise.errors import VerificationFailed as VerificationFailed
+    from equipoise.experiment import Budget as Budget
+    from equipoise.experiment import Deadline as Deadline
+    from equipoise.experiment import DefaultReward as DefaultReward
+    from equipoise.experiment import DropUnit as DropUnit
+    from equipoise.experiment import Experiment as Experiment
+    from equipoise.experiment import Precision as Precision
+    from equipoise.experiment import WaitForReward as WaitForReward
     from equipoise.goals import Frontier as Frontier
     from equipoise.goals import frontier as frontier
     from equipoise.goals import weight_for_error as weight_for_error
@@ -63,6 +83,8 @@ if TYPE_CHECKING:
     from equipoise.simulation import SimulationInterrupted as SimulationInterrupted
     from equipoise.simulation import simulate as simulate
     from equipoise.stats import ArmStats as ArmStats
+    from equipoise.store import Store as Store
+    from equipoise.store import open_store as open_store
     from equipoise.sweeps import Study as Study
     from equipoise.sweeps import SweepInterrupted as SweepInterrupted
     from equipoise.sweeps import read_study as read_study
@@ -72,14 +94,28 @@ _HOME = {
     "arms": ("Arms", "Bernoulli", "Beta", "Distributions", "Empirical", "Gaussian", "Mixed", "UniformBetween"),
     "bandit": ("Bandit",),
     "errors": (
+        "EnrolmentClosed",
         "EquipoiseError",
+        "ExperimentExists",
+        "ExperimentFinished",
         "InvalidInput",
         "MissingExtra",
         "NoSuchWeight",
+        "NotRewarded",
+        "RewardConflict",
+        "StoreError",
+        "StoreMismatch",
+        "StoreUnavailable",
+        "TooFewRewards",
         "UnexpectedReward",
         "UnknownArm",
+        "UnknownExperiment",
         "UnknownName",
+        "UnknownUnit",
+        "UpgradeNeeded",
+        "VerificationFailed",
     ),
+    "experiment": ("Budget", "Deadline", "DefaultReward", "DropUnit", "Experiment", "Precision", "WaitForReward"),
     "goals": ("Frontier", "frontier", "weight_for_error", "weight_for_reward"),
     "objective": (
         "error",
@@ -112,6 +148,7 @@ _HOME = {
     "separable": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
     "simulation": ("SimulationInterrupted", "simulate"),
     "stats": ("ArmStats",),
+    "store": ("Store", "open_store"),
     "sweeps": ("Study", "SweepInterrupted", "read_study", "sweep"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

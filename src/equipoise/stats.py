@@ -12,6 +12,7 @@ from equipoise import checks
 from equipoise.errors import InvalidInput, UnknownArm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
     from numpy.typing import ArrayLike
@@ -74,6 +75,17 @@ class ArmStats:
         """Assignments of each arm whose reward has not come."""
         return self.assigned - self.pulls
 
+    @property
+    def sums(self) -> FloatArray:
+        """Sums of rewards and of squared rewards, each as a high and a low part: four rows, one column per arm."""
+        return self._sums
+
+    def put(self, arm: int, assigned: int, pulls: int, sums: Sequence[float]) -> None:
+        """Set what is known of one arm to counts and sums that were kept elsewhere, such as in a database."""
+        self.n_assigned += assigned - int(self.assigned[arm])
+        self.assigned[arm], self.pulls[arm], self._sums[:, arm] = assigned, pulls, sums
+        _moments().refresh(arm, self.pulls, self.mean, self.std, self._sums)
+
     def assign(self, arm: int) -> None:
         """Count a decision for an arm."""
         self.assigned[self._checked_arm(arm)] += 1
@@ -133,6 +145,15 @@ class ArmStats:
         for name in ("assigned", "pulls", "mean", "std", "_sums"):
             getattr(twin, name)[...] = getattr(self, name)[..., indices]
         return twin
+
+    def only(self, arms: ArrayLike) -> ArmStats:
+        """Return the statistics of some of the arms: entry i is the present arm arms[i]."""
+        indices = np.asarray(arms, dtype=np.int64)
+        part = ArmStats(indices.size)
+        for name in ("assigned", "pulls", "mean", "std", "_sums"):
+            getattr(part, name)[...] = getattr(self, name)[..., indices]
+        part.n_assigned = int(part.assigned.sum())
+        return part
 
     @classmethod
     def from_summary(cls, pulls: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Self:

@@ -17,6 +17,7 @@ from equipoise.theory.conversion import allocation_distance, value_gap
 from equipoise.theory.exploration import exploration_bound, exploration_end, least_pulls, tracking_error
 from equipoise.theory.inputs import LARGEST_FORCING, LARGEST_HORIZON
 from equipoise.theory.regret import STEP_8_CONSTANT, RegretBound, regret_bound, third_phase_start, third_phase_threshold
+from equipoise.theory.sequences import asymptotic_mean_radius, bounded_mean_radius
 
 __all__ = [
     "LARGEST_FORCING",
@@ -24,6 +25,8 @@ __all__ = [
     "STEP_8_CONSTANT",
     "RegretBound",
     "allocation_distance",
+    "asymptotic_mean_radius",
+    "bounded_mean_radius",
     "estimated_optimum_gap",
     "exploration_bound",
     "exploration_end",

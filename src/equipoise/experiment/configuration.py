@@ -1,0 +1,212 @@
+"""What an experiment is made with; but for the weight, nothing here can change once there are data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput, UnknownName
+from equipoise.experiment.missing import MissingReward, WaitForReward
+from equipoise.experiment.stopping import StoppingRule
+from equipoise.experiment.texts import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
+from equipoise.policies import Policy
+from equipoise.stats import LARGEST_COUNT, checked_reward
+from equipoise.theory.inputs import checked_probability
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT = "equipoise-experiment/1"
+MOST_ARMS = 100_000
+DIRECTIONS = ("maximise", "minimise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Settings of an experiment; see `Experiment.create` for what they mean."""
+
+    policy: Policy
+    seed: int
+    warm_up: int
+    control: str | None
+    control_share: float
+    reward_range: tuple[float, float] | None
+    direction: str
+    missing: MissingReward
+    stopping: tuple[StoppingRule, ...]
+    failure_probability: float
+    metadata: dict[str, Any]
+
+    @property
+    def sign(self) -> float:
+        """What a reward is multiplied with for the policy, which always seeks large ones."""
+        return 1.0 if self.direction == "maximise" else -1.0
+
+    @property
+    def reward_weight(self) -> float | None:
+        """The weight between reward and accuracy, if the policy has one."""
+        weight: float | None = getattr(self.policy, "reward_weight", None)
+        return weight
+
+    def with_weight(self, reward_weight: float) -> Configuration:
+        """Return the configuration with another weight between reward and accuracy."""
+        if self.reward_weight is None:
+            raise InvalidInput(f"{type(self.policy).__name__} has no reward_weight that could be changed")
+        policy = dataclasses.replace(self.policy, reward_weight=reward_weight)  # type: ignore[type-var]
+        return dataclasses.replace(self, policy=policy)
+
+    def checked_reward(self, reward: Any) -> float:
+        """Return a reward within the declared range."""
+        if reward is None or isinstance(reward, (bool, np.bool_)):
+            raise InvalidInput(f"reward must be a number; got {reward!r}")
+        value = checked_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
+        if self.reward_range is not None and not self.reward_range[0] <= value <= self.reward_range[1]:
+            low, high = self.reward_range
+            raise InvalidInput(f"reward must be in [{low:g}, {high:g}], the declared range; got {value!r}")
+        return value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain data."""
+        data: dict[str, Any] = {"format": FORMAT}
+        data |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return data | {
+            "policy": self.policy.to_dict(),
+            "missing": self.missing.to_dict(),
+            "stopping": [rule.to_dict() for rule in self.stopping],
+            "reward_range": None if self.reward_range is None else list(self.reward_range),
+        }
+
+    def to_json(self) -> str:
+        """Return the settings as one line of JSON."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Configuration:
+        """Return the configuration that `to_dict` described."""
+        if data.get("format") != FORMAT:
+            raise InvalidInput(f"expected a configuration in the format {FORMAT}; got {data.get('format')!r}")
+        try:
+            policy = Policy.from_dict(data["policy"])
+        except UnknownName as error:
+            raise UnknownName(error.message, hint="import the module that defines the policy first") from None
+        values = {field.name: data[field.name] for field in dataclasses.fields(cls)} | {
+            "policy": policy,
+            "missing": MissingReward.from_dict(data["missing"]),
+            "stopping": tuple(StoppingRule.from_dict(rule) for rule in data["stopping"]),
+            "reward_range": None if data["reward_range"] is None else tuple(data["reward_range"]),
+        }
+        return cls(**values)
+
+
+def checked_configuration(
+    *,
+    policy: Any,
+    seed: Any,
+    warm_up: Any,
+    control: Any,
+    control_share: Any,
+    reward_range: Any,
+    direction: Any,
+    missing: Any,
+    stopping: Any,
+    failure_probability: Any,
+    metadata: Any,
+) -> Configuration:
+    """Return a configuration from what a user gave, or say what was expected."""
+    bounds = _checked_range(reward_range)
+    rule = WaitForReward() if missing is None else missing
+    if not isinstance(rule, MissingReward):
+        raise InvalidInput(f"missing must be one of {', '.join(MissingReward.names())}; got {missing!r}")
+    rules = tuple(stopping) if isinstance(stopping, (list, tuple)) else (stopping,)
+    for one in rules:
+        if not isinstance(one, StoppingRule):
+            raise InvalidInput(f"stopping must hold rules of {', '.join(StoppingRule.names())}; got {one!r}")
+    delta = checked_probability(failure_probability)
+    share = checks.number_between("control_share", control_share, 0, 1)
+    if share and control is None:
+        raise InvalidInput("control_share needs the name of the control arm", hint="give control=...")
+    configuration = Configuration(
+        policy=_checked_policy(policy),
+        seed=secrets.randbits(63) if seed is None else checks.whole_number("seed", seed, 0, 2**63 - 1),
+        warm_up=checks.whole_number("warm_up", warm_up, 0, LARGEST_COUNT),
+        control=control,
+        control_share=share,
+        reward_range=bounds,
+        direction=checks.one_of("direction", direction, DIRECTIONS),
+        missing=rule,
+        stopping=rules,
+        failure_probability=delta,
+        metadata=checked_data("metadata", metadata, LARGEST_METADATA) or {},
+    )
+    if hasattr(rule, "value"):
+        configuration.checked_reward(rule.value)
+    return configuration
+
+
+def checked_arms(arms: Any, floor: Any, control: str | None, control_share: float) -> list[tuple[str, float]]:
+    """Return each arm's name with the share that is kept for it."""
+    if isinstance(arms, (str, bytes)) or not hasattr(arms, "__iter__"):
+        raise InvalidInput(f"arms must be a list of names; got {arms!r}")
+    names = [checked_text("arm", name, LONGEST_NAME) for name in arms]
+    if not 1 <= len(names) <= MOST_ARMS:
+        raise InvalidInput(f"arms must be 1 to {MOST_ARMS:,} names; got {len(names):,}")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidInput(f"arm names must differ; got {name!r} more than once")
+        seen.add(name)
+    if isinstance(floor, dict):
+        unknown = [name for name in floor if name not in seen]
+        if unknown:
+            raise InvalidInput(f"floor must name arms; got {unknown[0]!r}, which is none")
+        floor = [floor.get(name, 0.0) for name in names]
+    shares = checks.non_negative("floor", [floor] * len(names) if np.ndim(floor) == 0 else floor, size=len(names))
+    if control is not None:
+        if control not in seen:
+            raise InvalidInput(f"control must be one of the arms; got {control!r}")
+        place = names.index(control)
+        shares[place] = max(shares[place], control_share)
+    check_shares(shares.tolist())
+    return list(zip(names, shares.tolist(), strict=True))
+
+
+def check_shares(shares: Sequence[float]) -> None:
+    """Raise unless shares kept for arms leave something for the policy to decide."""
+    total = float(np.sum(shares))
+    if not total < 1 - 1e-9:  # three times 0.3 and 0.1 must not pass by a rounding
+        raise InvalidInput(
+            f"floors and control share must add up to less than 1; got {total:g} for {len(shares)} arms",
+            hint="what they leave is what the policy can decide about",
+        )
+
+
+def _checked_policy(policy: Any) -> Policy:
+    if not isinstance(policy, Policy):
+        raise InvalidInput(f"policy must be a Policy such as ForcingBalance(reward_weight=0.8); got {policy!r}")
+    try:
+        again = Policy.from_json(policy.to_json())
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"a policy must go to JSON and back, to be replayed; {policy!r} does not: {error}"
+        ) from error
+    if again != policy:
+        raise InvalidInput(f"a policy must go to JSON and back, to be replayed; {policy!r} became {again!r}")
+    return policy
+
+
+def _checked_range(reward_range: Any) -> tuple[float, float] | None:
+    if reward_range is None:
+        return None
+    try:
+        low, high = (checked_reward(bound) + 0.0 for bound in reward_range)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"reward_range must be a lowest and a highest reward; got {reward_range!r}") from None
+    if not low < high:
+        raise InvalidInput(f"reward_range must be a lowest and a highest reward; got {reward_range!r}")
+    return low, high

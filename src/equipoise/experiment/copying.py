@@ -1,0 +1,31 @@
+"""Copy an experiment from one store to another, with its whole log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from equipoise.errors import ExperimentExists
+from equipoise.store.schema import EVENT_COLUMNS, PENDING_COLUMNS
+
+if TYPE_CHECKING:
+    from equipoise.store import Transaction
+
+
+def copy(source: Transaction, experiment: int, name: str, target: Transaction, url: str) -> int:
+    """Write an experiment read in one transaction in another, and return its number there."""
+    if target.find(name) is not None:
+        raise ExperimentExists(f"{url} has an experiment {name!r} already", hint="copy to another store")
+    head = source.head(experiment)
+    _, created_at, configuration = source.configuration(experiment)
+    number = target.create(name, head.state, created_at, configuration)
+    target.put_arms(number, source.arms(experiment))
+    for columns, table, order, put in (
+        (EVENT_COLUMNS, "events", "number", target.append),
+        (PENDING_COLUMNS, "pending", "decision", target.put_pending),
+    ):
+        statement = f"SELECT {', '.join(columns)} FROM {table} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
+        for rows in source.stream(statement, experiment):
+            put(number, rows)
+    target.configure(number, configuration, head.configured)
+    target.advance(number, head.state, head.n_events, head.n_decisions)
+    return number

@@ -1,0 +1,146 @@
+"""The next assignment by any policy, among the arms in play, with the shares that are kept for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.errors import InvalidInput
+from equipoise.simulation.built_in import is_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from equipoise.arrays import FloatArray, IntArray
+    from equipoise.experiment.configuration import Configuration
+    from equipoise.kernels.assignment import Design
+    from equipoise.policies import Policy
+    from equipoise.stats import ArmStats
+
+    Decide = Callable[[ArmStats, int], tuple[int, float, bool]]
+
+
+class Decider:
+    """Decisions for one set of arms in play; `decide(stats, index)` gives arm, probability and whether it was forced.
+
+    Attributes
+    ----------
+    policy : Policy
+        The experiment's policy as it is for the arms in play.
+    active : int array
+        Positions of the arms in play.
+    share : float array
+        What is kept for each of them.
+    """
+
+    def __init__(self, configuration: Configuration, arm_states: list[str], floors: list[float]) -> None:
+        self.active: IntArray = np.array([i for i, state in enumerate(arm_states) if state == "active"], dtype=np.int64)
+        self.share: FloatArray = np.array(floors)[self.active]
+        configuration.policy.check_arms(len(arm_states))
+        self.policy = restricted(configuration.policy, self.active, len(arm_states))
+        self.policy.check_arms(self.active.size)
+        self.warm_up, self.seed = configuration.warm_up, configuration.seed
+        self.is_compiled = is_compiled(self.policy)
+        self.decide: Decide = self._compiled() if self.is_compiled else self._interpreted()
+
+    def target(self, stats: ArmStats, policy: Policy | None = None) -> FloatArray | None:
+        """Return the share every arm is steered towards, those kept included; None if there is no target (yet)."""
+        wanted = (policy or self.policy).target(stats.only(self.active))
+        if wanted is None:
+            return None
+        shares = np.zeros(stats.n_arms)
+        shares[self.active] = self.share + (1.0 - self.share.sum()) * wanted
+        return shares
+
+    def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[tuple[int, float, bool]]:
+        """Return the decisions from an index on, which hold if no reward and no change comes in between."""
+        if count == 1 or not self.is_compiled:
+            return [self.decide(stats, index)]
+        from equipoise.kernels.assignment import next_assignments
+
+        arms, probabilities, forced = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
+        rule, design = self._kernel
+        assigned, pulls, mean, std = stats.assigned.copy(), stats.pulls, stats.mean, stats.std
+        next_assignments(
+            rule, design, self.warm_up, self.seed, index, assigned, pulls, mean, std, arms, probabilities, forced
+        )
+        return list(zip(arms.tolist(), probabilities.tolist(), map(bool, forced.tolist()), strict=True))
+
+    def for_kernel(self) -> tuple[Any, Design]:
+        """Return the policy's rule and the design as the compiled replay reads them."""
+        from equipoise.kernels.assignment import new_design
+        from equipoise.kernels.rules import UNIFORM, Rule
+
+        if not self.is_compiled:  # the replay will not look at either
+            return Rule(kind=UNIFORM), new_design(self.active, self.share, np.zeros((3, self.active.size)))
+        policy: Any = self.policy
+        return policy.rule(), new_design(self.active, self.share, policy.per_arm(self.active.size))
+
+    def _compiled(self) -> Decide:
+        from equipoise.kernels.assignment import next_assignment
+
+        self._kernel = rule, design = self.for_kernel()
+        warm_up, seed = self.warm_up, self.seed
+
+        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
+            return next_assignment(
+                rule, design, warm_up, seed, index, stats.assigned, stats.pulls, stats.mean, stats.std
+            )
+
+        return decide
+
+    def _interpreted(self) -> Decide:
+        """Return the same for a policy that is written in Python; see `kernels.assignment` for the why of each step."""
+        from equipoise.kernels.assignment import warm_up_arm
+        from equipoise.kernels.random import decision_uniform
+        from equipoise.kernels.tracking import draw
+
+        choose, kept = self.policy.prepare(self.active.size), 0.0
+        for share in self.share.tolist():
+            kept += share
+
+        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
+            own = stats.only(self.active)
+            uniform = decision_uniform(self.seed, 0, index)
+            place, ties = warm_up_arm(own.assigned, self.warm_up, uniform)
+            if place >= 0:
+                return int(self.active[place]), 1.0 / ties, True
+            forced = False
+            if uniform < kept:
+                place = draw(self.share, uniform)
+                chance = float(self.policy.probabilities(own)[place])
+            else:
+                place, chance, forced = choose(own, (uniform - kept) / (1.0 - kept))
+            return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced
+
+        return decide
+
+
+def restricted(policy: Policy, active: IntArray, n_arms: int) -> Policy:
+    """Return the policy for some of the arms: parameters that are one per arm lose the others.
+
+    Examples
+    --------
+    >>> import numpy as np, equipoise as eq
+    >>> restricted(eq.Fixed(allocation=[0.5, 0.25, 0.25]), np.array([0, 1]), 3)
+    Fixed(allocation=(0.6666666666666666, 0.3333333333333333))
+    """
+    if active.size == n_arms:
+        return policy
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+        value = getattr(policy, field.name)
+        if isinstance(value, tuple) and len(value) == n_arms:
+            part = [value[i] for i in active]
+            if field.name == "allocation":
+                total = sum(part)
+                if total <= 0:
+                    raise InvalidInput("the arms that stay in play must have a share in the policy's allocation")
+                part = [share / total for share in part]
+            changed[field.name] = tuple(part)
+        elif getattr(value, "importance", None) is not None and len(value.importance) == n_arms:
+            importance = tuple(value.importance[i] for i in active)
+            changed[field.name] = dataclasses.replace(value, importance=importance)
+    return dataclasses.replace(policy, **changed) if changed else policy  # type: ignore[type-var]

@@ -1,0 +1,523 @@
+"""A durable experiment: ask and tell by unit, in a store that survives crashes, retries and many processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from equipoise import checks
+from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput, UnknownExperiment
+from equipoise.experiment import requests as ask_for
+from equipoise.experiment.changes import created_state
+from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
+from equipoise.experiment.events import Event, read_event
+from equipoise.experiment.instants import instant, microseconds
+from equipoise.experiment.planning import HANDLERS, MOST_SETTLED, Plan, plan
+from equipoise.experiment.requests import Assignment, Request, ToldReward, UnitRequest
+from equipoise.experiment.state import FINISHED, State, keep_state, load_state
+from equipoise.experiment.status import Status, status_of
+from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
+from equipoise.experiment.units import read_units
+from equipoise.experiment.writing import write_plan
+from equipoise.store import Store, open_store
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from typing import IO
+
+    from equipoise.experiment.history import History
+    from equipoise.experiment.missing import MissingReward
+    from equipoise.experiment.stopping import StoppingRule
+    from equipoise.experiment.verifying import Verification
+    from equipoise.experiment.what_if import WhatIf
+    from equipoise.policies import Policy
+    from equipoise.store import Transaction
+
+# Within the class, `list` is its method.
+Assignments: TypeAlias = list[Assignment]
+ToldRewards: TypeAlias = list[ToldReward]
+Answers: TypeAlias = list[Any]
+Summaries: TypeAlias = "list[ExperimentSummary]"
+
+_PAGE = 1_000
+
+
+@dataclass(frozen=True)
+class ExperimentSummary:
+    """An experiment as it is listed."""
+
+    name: str
+    state: str
+    created_at: datetime
+    policy: dict[str, Any]
+    n_arms: int
+    n_assigned: int
+    n_rewarded: int
+
+
+class Experiment:
+    """An experiment in a store. Make one with `create`, come back to it with `open`.
+
+    Every method that changes something returns when the change is durable. All can be repeated safely: a unit keeps its
+    arm, a reward counts once. Any number of processes and threads may work on one experiment.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> experiment = eq.Experiment.create(
+    ...     "memory:", "fractions", arms=["number line", "pie"], policy=eq.ForcingBalance(reward_weight=0.8), seed=1
+    ... )
+    >>> experiment.ask("student-42").arm
+    'number line'
+    >>> experiment.tell("student-42", 0.75).new, experiment.tell("student-42", 0.75).new
+    (True, False)
+    >>> experiment.tell("student-42", 0.5)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.RewardConflict: the reward of unit 'student-42' was told before and is 0.75; got 0.5
+    hint: correct(unit, reward, reason) replaces it, and logs why
+    >>> experiment.verify().n_events
+    3
+    """
+
+    def __init__(self, store: Store, number: int, name: str, who: str | None = None) -> None:
+        self.store = store
+        self.name = name
+        self.who = who
+        self._id = number
+
+    # Making and finding
+
+    @classmethod
+    def create(
+        cls,
+        store: Store | str,
+        name: str,
+        *,
+        arms: Sequence[str],
+        policy: Policy,
+        seed: int | None = None,
+        floor: float | Sequence[float] | Mapping[str, float] = 0.0,
+        control: str | None = None,
+        control_share: float = 0.0,
+        warm_up: int = 0,
+        reward_range: tuple[float, float] | None = None,
+        direction: str = "maximise",
+        missing: MissingReward | None = None,
+        stopping: StoppingRule | Sequence[StoppingRule] = (),
+        failure_probability: float = 0.05,
+        metadata: Mapping[str, Any] | None = None,
+        who: str | None = None,
+    ) -> Experiment:
+        """Make an experiment; what is given here cannot be changed later, except the policy's weight and the arms.
+
+        Parameters
+        ----------
+        store : Store or str
+            Where to keep it, or the URL of that.
+        name : str
+            What to call it; unique in the store.
+        arms : sequence of str
+            Names of the arms.
+        policy : Policy
+            How to assign.
+        seed : int, optional
+            What the random numbers depend on; drawn and logged if it is not given.
+        floor : float, one per arm, or by arm's name
+            Share of assignments kept for each arm whatever the policy says. Shares are added: an arm's probability is
+            its share plus what all shares leave, times the policy's probability.
+        control, control_share
+            An arm and the share to keep for it, if that is more than its floor.
+        warm_up : int
+            Every arm gets this many units first, in random order.
+        reward_range : (float, float), optional
+            Lowest and highest reward; others are refused, and intervals become exact instead of asymptotic.
+        direction : {"maximise", "minimise"}
+            Whether large or small rewards are good.
+        missing : MissingReward, optional
+            `WaitForReward`, `DefaultReward` or `DropUnit`; the first by default.
+        stopping : StoppingRule or several
+            `Budget`, `Deadline`, `Precision`; `status` reports them, nothing acts on them.
+        failure_probability : float
+            One minus the confidence of each arm's interval.
+        metadata : dict, optional
+            Anything to keep with the experiment.
+        who : str, optional
+            Who does this, for the log; also for what is done with the object returned.
+        """
+        opened = _opened(store)
+        checked_text("name", name, LONGEST_NAME)
+        configuration = checked_configuration(
+            policy=policy,
+            seed=seed,
+            warm_up=warm_up,
+            control=control,
+            control_share=control_share,
+            reward_range=reward_range,
+            direction=direction,
+            missing=missing,
+            stopping=stopping,
+            failure_probability=failure_probability,
+            metadata=dict(metadata.items()) if hasattr(metadata, "items") else metadata,
+        )
+        kept = dict(floor.items()) if hasattr(floor, "items") else floor
+        pairs = checked_arms(arms, kept, control, configuration.control_share)
+        details = {
+            "configuration": configuration.to_dict(),
+            "arms": [{"name": arm, "floor": share} for arm, share in pairs],
+        }
+        now = microseconds(opened.now())
+        state = created_state(name, now, details)
+        state.decider  # noqa: B018  (raises if the policy does not fit the arms)
+        number = _create(opened, state, details, checked_who(who))
+        return cls(opened, number, name, who)
+
+    @classmethod
+    def open(cls, store: Store | str, name: str, *, who: str | None = None) -> Experiment:
+        """Return the experiment of that name."""
+        opened = _opened(store)
+        checked_text("name", name, LONGEST_NAME)
+        number = opened.read(lambda transaction: transaction.find(name))
+        if number is None:
+            raise UnknownExperiment(
+                f"{opened.url} has no experiment {name!r}", hint="Experiment.list(store) shows those it has"
+            )
+        return cls(opened, number, name, checked_who(who))
+
+    @classmethod
+    def list(cls, store: Store | str) -> Summaries:
+        """Return all experiments of a store, oldest first."""
+        return [
+            ExperimentSummary(
+                name, state, instant(created_at), json.loads(configuration)["policy"], n_arms, assigned, pulls
+            )
+            for name, state, created_at, configuration, n_arms, assigned, pulls in _opened(store).read(
+                lambda transaction: transaction.summaries()
+            )
+        ]
+
+    # Units
+
+    def ask(self, unit: str, attributes: dict[str, Any] | None = None) -> Assignment:
+        """Return the arm of a unit: the one it has, or else the one the policy gives it now.
+
+        Parameters
+        ----------
+        unit : str
+            Who is assigned: a person, a class, a session.
+        attributes : dict, optional
+            Anything to log with a new assignment; the policy does not see it.
+        """
+        return cast(Assignment, self._one(ask_for.Ask(unit, attributes, who=self.who)))
+
+    def ask_many(self, units: Iterable[str]) -> Assignments:
+        """Return the arms of several units, in one transaction: what as many single asks would give."""
+        return self._together([ask_for.Ask(unit, who=self.who) for unit in _several("units", units)])
+
+    def tell(self, unit: str, reward: float) -> ToldReward:
+        """Record the reward of a unit that was assigned, however late; telling the same again changes nothing."""
+        return cast(ToldReward, self._one(ask_for.Tell(unit, reward, who=self.who)))
+
+    def tell_many(self, rewards: Mapping[str, float] | Iterable[tuple[str, float]]) -> ToldRewards:
+        """Record the rewards of several units, in one transaction; if any is refused, none is recorded."""
+        pairs = rewards.items() if hasattr(rewards, "items") else _several("rewards", rewards)
+        try:
+            told = [ask_for.Tell(unit, reward, who=self.who) for unit, reward in pairs]
+        except (TypeError, ValueError):
+            raise InvalidInput("rewards must be pairs of a unit and its reward") from None
+        return self._together(told)
+
+    def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
+        """Put another reward in the place of the one told; the log keeps both, and the reason."""
+        return cast(ToldReward, self._one(ask_for.Correct(unit, reward, reason, who=self.who)))
+
+    def apply(self, requests: Iterable[Request]) -> Answers:
+        """Carry out requests in the order given, in one transaction, and return what each gives.
+
+        In the place of a request that was refused stands its error; the others are not affected.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> from equipoise.experiment import Ask, Tell
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> answers = experiment.apply([Ask("x"), Tell("y", 1.0), Ask("y"), Tell("y", 1.0)])
+        >>> [type(answer).__name__ for answer in answers]
+        ['Assignment', 'UnknownUnit', 'Assignment', 'ToldReward']
+        """
+        return self._run(list(requests), together=False).results
+
+    def assignment(self, unit: str) -> Assignment | None:
+        """Return the assignment of a unit, or None if it has none; nothing is written."""
+        checked_unit(unit)
+
+        def work(transaction: Transaction) -> Assignment | None:
+            state = self._load(transaction)
+            rows = transaction.unit_events(self._id, [unit])
+            found = read_units(rows, state.configuration.missing).get(unit)
+            if found is None:
+                return None
+            at, arm = instant(found.assigned_at), state.names[found.arm]
+            return Assignment(unit, arm, found.decision, found.probability, found.forced, at, False)
+
+        return self.store.read(work)
+
+    # The experiment
+
+    def pause(self) -> None:
+        """Take no new units for a while."""
+        self._one(ask_for.Pause(who=self.who))
+
+    def resume(self) -> None:
+        """Take new units again after a pause."""
+        self._one(ask_for.Resume(who=self.who))
+
+    def stop(self) -> None:
+        """Take no new units any more; rewards are still accepted."""
+        self._one(ask_for.Stop(who=self.who))
+
+    def finish(self) -> None:
+        """Close the experiment: no new units, no more rewards, no corrections.
+
+        Units whose window has passed are settled first. Rewards that are still held back stay outside the estimates: stop
+        the experiment, and finish it when the last window has passed.
+        """
+        self.settle()
+        self._one(ask_for.Finish(who=self.who))
+
+    def add_arm(self, name: str, *, floor: float = 0.0) -> None:
+        """Add an arm; the policy gives it what it has missed, as it would any arm with few pulls."""
+        self._one(ask_for.AddArm(name, floor, who=self.who))
+
+    def pause_arm(self, name: str) -> None:
+        """Assign nobody to an arm for a while; the policy decides as if it did not exist."""
+        self._one(ask_for.PauseArm(name, who=self.who))
+
+    def resume_arm(self, name: str) -> None:
+        """Assign people to an arm again after a pause."""
+        self._one(ask_for.ResumeArm(name, who=self.who))
+
+    def retire_arm(self, name: str) -> None:
+        """Assign nobody to an arm any more; rewards of those who have it still count."""
+        self._one(ask_for.RetireArm(name, who=self.who))
+
+    def change_weight(self, reward_weight: float) -> None:
+        """Change the policy's weight between reward and accuracy, from the next decision on."""
+        self._one(ask_for.ChangeWeight(reward_weight, who=self.who))
+
+    def settle(self) -> None:
+        """Deal with all units whose window has passed; every ask and tell deals with some of them."""
+        while len(self._run([ask_for.Settle()], together=True).events) >= MOST_SETTLED:
+            pass
+
+    # Reading
+
+    @property
+    def configuration(self) -> Configuration:
+        """The settings as they are now."""
+        return self.store.read(self._load).configuration
+
+    def status(self) -> Status:
+        """Return where the experiment stands: arms, totals, intervals, stopping rules.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> for unit, reward in enumerate([1.0, 2.0, 3.0]):
+        ...     experiment.tell(experiment.ask(f"student-{unit}").unit, reward).arm
+        'a'
+        'b'
+        'a'
+        >>> status = experiment.status()
+        >>> status.average_reward, [arm.mean for arm in status.arms]
+        (2.0, [2.0, 2.0])
+        """
+        now = self.store.now()
+
+        def work(transaction: Transaction) -> Status:
+            state = self._load(transaction)
+            windowed = state.configuration.missing.window_seconds is not None
+            return status_of(state, now, transaction.n_due(self._id, microseconds(now)) if windowed else {})
+
+        return self.store.read(work)
+
+    def events(self, after: int = 0) -> Iterator[Event]:
+        """Yield the log, from the event after this number on."""
+        last = checks.whole_number("after", after, 0)
+        while True:
+
+            def work(transaction: Transaction, last: int = last) -> tuple[Any, State]:
+                return transaction.events(self._id, last, _PAGE), self._load(transaction)
+
+            rows, state = self.store.read(work)
+            for row in rows:
+                yield read_event(row, state.names)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][0]
+
+    def history(self, points: int = 100) -> History:
+        """Return counts and means at evenly spaced events, for charts."""
+        from equipoise.experiment.history import read_history
+
+        wanted = checks.whole_number("points", points, 1, 100_000)
+        return self.store.read(lambda transaction: read_history(transaction, self._id, self._load(transaction), wanted))
+
+    def what_if(self, reward_weight: float) -> WhatIf:
+        """Return the allocation another weight would ask for now, and its price in reward and error.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> policy = eq.ForcingBalance(reward_weight=0.5)
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=policy, seed=1)
+        >>> for unit, reward in enumerate([1.0, 2.0, 2.0, 3.0]):
+        ...     told = experiment.tell(experiment.ask(f"student-{unit}").unit, reward)
+        >>> other = experiment.what_if(0.9)
+        >>> round(other.reward_change, 3), round(other.error_ratio, 2)
+        (0.195, 1.54)
+        """
+        from equipoise.experiment.what_if import what_if
+
+        return what_if(self.store.read(self._load), reward_weight)
+
+    def verify(self) -> Verification:
+        """Replay the log from nothing and compare every decision, probability and statistic with what is recorded.
+
+        Raises `VerificationFailed`, which names the first difference.
+        """
+        from equipoise.experiment.verifying import verify
+
+        self.store.read(self._load)
+        return self.store.read(lambda transaction: verify(transaction, self._id, self.name), repeatable=False)
+
+    def rebuild(self) -> bool:
+        """Write statistics and everything else that is kept from the log anew; return whether anything changed."""
+        from equipoise.experiment.rebuilding import rebuild
+
+        changed = self.store.change(self._id, lambda transaction: rebuild(transaction, self._id, self.name))
+        self.store.states.pop(self._id, None)
+        return changed
+
+    def export(self, target: str | os.PathLike[str] | IO[str], format: str | None = None) -> int:  # noqa: A002
+        """Write one row per unit, with its assignment and reward, and return how many there are.
+
+        Parameters
+        ----------
+        target : path or text file
+            Where to; a file that exists is replaced when the new one is complete.
+        format : {"csv", "jsonl", "parquet"}, optional
+            By the path's ending if it is not given. Parquet needs a path, and the extra `frames`.
+        """
+        from equipoise.experiment.exporting import export
+
+        self.store.read(self._load)
+        return self.store.read(
+            lambda transaction: export(transaction, self._id, self._load(transaction), target, format),
+            repeatable=False,
+        )
+
+    def copy_to(self, store: Store | str) -> Experiment:
+        """Copy the experiment with its whole log to another store, where it can go on, and return it there."""
+        from equipoise.experiment.copying import copy
+
+        opened = _opened(store)
+        if opened is self.store:
+            raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
+        self.store.read(self._load)
+        number = self.store.read(
+            lambda source: opened.change(None, lambda target: copy(source, self._id, self.name, target, opened.url)),
+            repeatable=False,
+        )
+        return Experiment(opened, number, self.name, self.who)
+
+    def __repr__(self) -> str:
+        return f"Experiment.open({self.store!r}, {self.name!r})"
+
+    # How it is done
+
+    def _load(self, transaction: Transaction) -> State:
+        return load_state(self.store, transaction, self._id)
+
+    def _one(self, request: Request) -> Any:
+        return self._run([request], together=True).results[0]
+
+    def _together(self, requests: Sequence[Request]) -> Answers:
+        return self._run(requests, together=True).results if requests else []
+
+    def _run(self, requests: Sequence[Request], *, together: bool) -> Plan:
+        """Check, read, plan and write; with `together` an error of one request is raised and nothing is written."""
+        checked: Any = [_checked(request) for request in requests]
+        if together:
+            _raise_first(checked)
+        units = list(dict.fromkeys(request.unit for request in checked if isinstance(request, UnitRequest)))
+
+        def work(transaction: Transaction) -> Plan:
+            state = self._load(transaction)
+            missing = state.configuration.missing
+            now = microseconds(self.store.now())
+            windowed = missing.window_seconds is not None and state.state != FINISHED
+            due = transaction.due(self._id, now, MOST_SETTLED) if windowed else ()
+            known = read_units(transaction.unit_events(self._id, units), missing) if units else {}
+            planned = plan(state, known, due, checked, now)
+            if together:
+                _raise_first(planned.results)
+            write_plan(transaction, self._id, planned)
+            return planned
+
+        planned = self.store.change(self._id, work)
+        keep_state(self.store, self._id, planned.state)
+        return planned
+
+
+def _create(store: Store, state: State, details: dict[str, Any], who: str | None) -> int:
+    """Write a new experiment and return its number."""
+    first = Plan(state, touched=set(range(len(state.names))))
+    text = state.configuration.to_json()
+    created = (1, "created", state.created_at, who, *[None] * 8, json.dumps(details, allow_nan=False))
+    first.events.append(created)
+
+    def work(transaction: Transaction) -> int:
+        number = transaction.find(state.name)
+        if number is not None:
+            # After a connection was lost while committing, what is found may be what was written.
+            if transaction.configuration(number) == (state.name, state.created_at, text):
+                return number
+            raise ExperimentExists(
+                f"{store.url} has an experiment {state.name!r} already", hint="choose another name, or open it"
+            )
+        number = transaction.create(state.name, state.state, state.created_at, text)
+        write_plan(transaction, number, first)
+        return number
+
+    return store.change(None, work)
+
+
+def _checked(request: Any) -> Any:
+    if type(request) not in HANDLERS:
+        return InvalidInput(f"a request must be one of Ask, Tell, Correct, ...; got {request!r}")
+    try:
+        request.check()
+    except EquipoiseError as error:
+        return error
+    return request
+
+
+def _raise_first(results: Iterable[Any]) -> None:
+    for result in results:
+        if isinstance(result, EquipoiseError):
+            raise result
+
+
+def _several(what: str, values: Any) -> Iterable[Any]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise InvalidInput(f"{what} must be a list; got {values!r}")
+    return cast("Iterable[Any]", values)
+
+
+def _opened(store: Store | str) -> Store:
+    return store if isinstance(store, Store) else open_store(store)

@@ -1,0 +1,150 @@
+"""Where an experiment stands after its last event: all that the next decision needs, in memory."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.errors import UnknownArm
+from equipoise.experiment.configuration import Configuration
+from equipoise.experiment.deciding import Decider
+from equipoise.kernels.replay import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
+from equipoise.stats import ArmStats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from equipoise.arrays import IntArray
+    from equipoise.store import Store, Transaction
+
+ENROLLING, PAUSED, STOPPED, FINISHED = "enrolling", "paused", "stopped", "finished"
+ACTIVE, RETIRED = "active", "retired"
+"""States of an experiment, and of an arm, which may be paused too."""
+
+
+class State:
+    """One state. Committed states are shared and never changed: plans are made on a `copy`.
+
+    `stats` is in the policy's sense, where large rewards are good; `counters` has a row each for rewards held back,
+    units overdue, defaulted and dropped. Lists may be shared with copies; whoever changes one replaces it.
+    """
+
+    def __init__(self, name: str, created_at: int, configuration: Configuration) -> None:
+        self.name = name
+        self.created_at = created_at
+        self.configuration = configuration
+        self.state = ENROLLING
+        self.n_events = 0
+        self.n_decisions = 0
+        self.names: list[str] = []
+        self.arm_states: list[str] = []
+        self.floors: list[float] = []
+        self.positions: dict[str, int] = {}
+        self.stats: ArmStats = ArmStats(1)
+        self.counters: IntArray = np.zeros((COUNTERS, 1), np.int64)
+        self._decider: Decider | None = None
+
+    @property
+    def decider(self) -> Decider:
+        """What takes decisions for the arms in play."""
+        if self._decider is None:
+            self._decider = Decider(self.configuration, self.arm_states, self.floors)
+        return self._decider
+
+    def copy(self) -> State:
+        """Return a state to plan on."""
+        twin = object.__new__(State)
+        twin.__dict__.update(self.__dict__)
+        twin.stats, twin.counters = self.stats.copy(), self.counters.copy()
+        return twin
+
+    def position(self, arm: Any) -> int:
+        """Return the position of an arm given by its name."""
+        found = self.positions.get(arm) if isinstance(arm, str) else None
+        if found is None:
+            known = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+            raise UnknownArm(f"unknown arm {arm!r}; the arms are {known}")
+        return found
+
+    def set_arms(self, names: list[str], arm_states: list[str], floors: list[float]) -> None:
+        """Set the arms, of which there may be more than before, and what depends on them."""
+        more = len(names) - self.stats.n_arms
+        if more:
+            larger = ArmStats(len(names))
+            for attribute in ("assigned", "pulls", "mean", "std", "sums"):
+                getattr(larger, attribute)[..., : self.stats.n_arms] = getattr(self.stats, attribute)
+            larger.n_assigned = self.stats.n_assigned
+            self.stats = larger
+            self.counters = np.pad(self.counters, ((0, 0), (0, more)))
+        self.names, self.arm_states, self.floors = names, arm_states, floors
+        self.positions = {name: position for position, name in enumerate(names)}
+        self._decider = None
+
+    def set_configuration(self, configuration: Configuration) -> None:
+        """Set the configuration and what depends on it."""
+        self.configuration = configuration
+        self._decider = None
+
+    def arm_row(self, position: int, changed: int) -> tuple[Any, ...]:
+        """Return an arm as the store keeps it: sums are of rewards as they were told."""
+        stats, sign = self.stats, self.configuration.sign
+        reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
+        counters = self.counters[:, position].tolist()
+        return (
+            position,
+            self.names[position],
+            self.arm_states[position],
+            self.floors[position],
+            stats.assigned.item(position),
+            stats.pulls.item(position),
+            sign * reward_high,
+            sign * reward_low,
+            square_high,
+            square_low,
+            *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
+            changed,
+        )
+
+    def read_arms(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Take over arms as the store keeps them."""
+        names, arm_states, floors = list(self.names), list(self.arm_states), list(self.floors)
+        for position, name, state, floor, *_ in rows:
+            if position >= len(names):
+                names.append(name)
+                arm_states.append(state)
+                floors.append(floor)
+            arm_states[position], floors[position] = state, floor
+        if (names, arm_states, floors) != (self.names, self.arm_states, self.floors):
+            self.set_arms(names, arm_states, floors)
+        sign = self.configuration.sign
+        for position, _, _, _, assigned, pulls, high, low, square_high, square_low, *rest in rows:
+            self.stats.put(position, assigned, pulls, (sign * high, sign * low, square_high, square_low))
+            for row, value in zip((N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED), rest[:4], strict=True):
+                self.counters[row, position] = value
+
+
+def load_state(store: Store, transaction: Transaction, experiment: int) -> State:
+    """Return the state an open transaction sees; only what changed since the cached one is read."""
+    head = transaction.head(experiment)
+    cached: State | None = store.states.get(experiment)
+    if cached is not None and cached.n_events == head.n_events:
+        return cached
+    if cached is None or cached.n_events > head.n_events:  # the second: a backup was put in place of the file
+        name, created_at, text = transaction.configuration(experiment)
+        state, after = State(name, created_at, Configuration.from_dict(json.loads(text))), -1
+    else:
+        state, after = cached.copy(), cached.n_events
+        if head.configured > after:
+            state.set_configuration(Configuration.from_dict(json.loads(transaction.configuration(experiment)[2])))
+    state.read_arms(transaction.arms(experiment, after))
+    state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
+    return state
+
+
+def keep_state(store: Store, experiment: int, state: State) -> None:
+    """Cache a state that is committed; a slower thread must not put an older one back."""
+    cached = store.states.get(experiment)
+    if cached is None or cached.n_events <= state.n_events:
+        store.states[experiment] = state

@@ -1,0 +1,112 @@
+"""Rules for when to stop, declared when an experiment is made; they are reported and never applied by themselves."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.stats import LARGEST_COUNT
+from equipoise.values import Value
+
+if TYPE_CHECKING:
+    from equipoise.experiment.status import Status
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stopping rule is: whether it is met, where it stands and what it waits for."""
+
+    rule: str
+    met: bool
+    now: float | str | None
+    goal: float | str
+
+
+class StoppingRule(Value):
+    """Base of the stopping rules."""
+
+    @abstractmethod
+    def progress(self, status: Status) -> Progress:
+        """Return how far the rule is, given the state of the experiment."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Budget(StoppingRule):
+    """Stop after this many units were assigned.
+
+    Examples
+    --------
+    >>> Budget(units=500)
+    Budget(units=500)
+    """
+
+    units: int
+
+    def __post_init__(self) -> None:
+        self._set(units=checks.whole_number("units", self.units, 1, LARGEST_COUNT))
+
+    def progress(self, status: Status) -> Progress:
+        """Compare assignments with the budget."""
+        return Progress("budget", status.n_assigned >= self.units, status.n_assigned, self.units)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Deadline(StoppingRule):
+    """Stop at an instant, given as a datetime with a zone or as ISO 8601 text.
+
+    Examples
+    --------
+    >>> Deadline(at="2027-06-30T18:00:00+02:00")
+    Deadline(at='2027-06-30T16:00:00+00:00')
+    """
+
+    at: str | datetime
+
+    def __post_init__(self) -> None:
+        instant: Any = self.at
+        try:
+            instant = datetime.fromisoformat(instant) if isinstance(instant, str) else instant
+            if not isinstance(instant, datetime) or instant.tzinfo is None:
+                raise ValueError("no zone")
+            instant = instant.astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise InvalidInput(
+                f"at must be an instant with a zone, such as 2027-06-30T18:00:00+02:00; got {self.at!r}"
+            ) from None
+        self._set(at=instant.isoformat())
+
+    def progress(self, status: Status) -> Progress:
+        """Compare the present with the deadline."""
+        goal = str(self.at)
+        return Progress("deadline", status.at >= datetime.fromisoformat(goal), status.at.isoformat(), goal)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Precision(StoppingRule):
+    """Stop when every arm's mean is known to within a half-width; arms that were retired do not matter.
+
+    The intervals are those of `status`, valid at all times at once, so looking often does not spoil them.
+
+    Examples
+    --------
+    >>> Precision(half_width=0.03)
+    Precision(half_width=0.03)
+    """
+
+    half_width: float
+
+    def __post_init__(self) -> None:
+        width = checks.number_between("half_width", self.half_width, 0, math.inf, open_low=True)
+        self._set(half_width=width)
+
+    def progress(self, status: Status) -> Progress:
+        """Compare the widest interval with the goal; there is none while some arm has no interval."""
+        widths = [arm.half_width for arm in status.arms if arm.state != "retired"]
+        known = [width for width in widths if width is not None]
+        widest = max(known) if known and len(known) == len(widths) else None
+        return Progress("precision", widest is not None and widest <= self.half_width, widest, self.half_width)

@@ -1,0 +1,74 @@
+"""Names, units and free data as they may come from outside: any Unicode that both databases keep, within limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from equipoise.errors import InvalidInput, visible
+
+LONGEST_NAME = 200
+LONGEST_UNIT = 500
+LONGEST_REASON = 2_000
+LARGEST_ATTRIBUTES = 10_000
+LARGEST_METADATA = 100_000
+"""Limits in characters; a unit of four bytes per character still fits into an index of PostgreSQL."""
+
+# Control characters, NUL among them, and halves of surrogate pairs, which are not text at all.
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def checked_text(what: str, value: Any, longest: int) -> str:
+    r"""Return text that is not empty, not too long and free of control characters.
+
+    Examples
+    --------
+    >>> checked_text("unit", "élève 42", 500)
+    'élève 42'
+    >>> checked_text("unit", "a\0b", 500)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: unit must be text without control characters; got 'a\x00b'
+    """
+    if type(value) is not str:
+        hint = f"pass str({what})" if isinstance(value, int) else None
+        raise InvalidInput(f"{what} must be text; got {_short(repr(value))}", hint=hint)
+    if not value:
+        raise InvalidInput(f"{what} must not be empty")
+    if len(value) > longest:
+        raise InvalidInput(
+            f"{what} must have at most {longest} characters; got {len(value):,}, starting {_short(repr(value))}"
+        )
+    if _FORBIDDEN.search(value):
+        raise InvalidInput(f"{what} must be text without control characters; got {_short(ascii(value))}")
+    return value
+
+
+def checked_unit(value: Any) -> str:
+    """Return the name of a unit."""
+    return checked_text("unit", value, LONGEST_UNIT)
+
+
+def checked_who(value: Any) -> str | None:
+    """Return who did something, if that is known."""
+    return None if value is None else checked_text("who", value, LONGEST_NAME)
+
+
+def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:
+    """Return an object that JSON can hold, or None; keys are text and numbers are finite."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{what} must be a dictionary with text as keys; got {_short(repr(value))}")
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"{what} must be plain data that JSON can hold; {error}") from None
+    if len(text) > largest:
+        raise InvalidInput(f"{what} must take at most {largest:,} characters as JSON; got {len(text):,}")
+    return value
+
+
+def _short(text: str) -> str:
+    return visible(text if len(text) <= 60 else f"{text[:57]}...")

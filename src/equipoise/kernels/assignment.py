@@ -1,0 +1,129 @@
+"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from equipoise.kernels import compiled
+from equipoise.kernels.choice import decide
+from equipoise.kernels.random import decision_uniform
+from equipoise.kernels.rules import WORK_ROWS, Rule
+from equipoise.kernels.tracking import RANDOM, draw
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray, IntArray
+
+ASSIGNED, PULLS = 0, 1
+MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
+
+
+class Design(NamedTuple):
+    """What is decided beforehand: the arms in play by their positions, their kept shares, and scratch for them."""
+
+    active: IntArray
+    share: FloatArray
+    per_arm: FloatArray
+    counts: IntArray
+    numbers: FloatArray
+    work: FloatArray
+
+
+def new_design(active: IntArray, share: FloatArray, per_arm: FloatArray) -> Design:
+    """Return a design with its scratch space allocated."""
+    n = active.size
+    return Design(active, share, per_arm, np.empty((2, n), np.int64), np.empty((4, n)), np.empty((WORK_ROWS, n)))
+
+
+@compiled
+def warm_up_arm(assigned: IntArray, warm_up: int, uniform: float) -> tuple[int, int]:
+    """Return an arm drawn from those assigned least, and how many those are; (-1, 0) once all had their warm-up.
+
+    That is randomisation in blocks: within one round over the arms the order cannot be guessed.
+    """
+    fewest, ties = assigned[0], 0
+    for i in range(assigned.size):
+        if assigned[i] < fewest:
+            fewest, ties = assigned[i], 1
+        elif assigned[i] == fewest:
+            ties += 1
+    if fewest >= warm_up:
+        return -1, 0
+    chosen = int(uniform * ties)
+    for i in range(assigned.size):
+        if assigned[i] == fewest:
+            if chosen == 0:
+                return i, ties
+            chosen -= 1
+    return -1, 0
+
+
+@compiled
+def next_assignment(
+    rule: Rule,
+    design: Design,
+    warm_up: int,
+    seed: int,
+    index: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+) -> tuple[int, float, bool]:
+    """Return (arm, probability, forced) of the decision with this index.
+
+    Shares kept for arms are mixed in: probability = share + (1 - sum of shares) * the policy's probability. One uniform
+    number serves both draws; what is left of it after the first is uniform again.
+    """
+    active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
+    own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
+    target, probability = numbers[TARGET], numbers[PROBABILITY]
+    total, kept = 0, 0.0
+    for i in range(active.size):
+        arm = active[i]
+        own_assigned[i], own_pulls[i], own_mean[i], own_std[i] = assigned[arm], pulls[arm], mean[arm], std[arm]
+        total += assigned[arm]
+        kept += share[i]
+    uniform = decision_uniform(seed, 0, index)
+    place, ties = warm_up_arm(own_assigned, warm_up, uniform)
+    if place >= 0:
+        return active[place], 1.0 / ties, True
+    wanted, forced = decide(
+        rule, design.per_arm, total + 1, own_assigned, own_pulls, own_mean, own_std, design.work, target, probability
+    )
+    if wanted != RANDOM:
+        for i in range(active.size):
+            probability[i] = 0.0
+        probability[wanted] = 1.0
+    if uniform < kept:
+        place, forced = draw(share, uniform), False
+    elif wanted != RANDOM:
+        place = wanted
+    else:
+        place = draw(probability, (uniform - kept) / (1.0 - kept))
+    return active[place], share[place] + (1.0 - kept) * probability[place], forced
+
+
+@compiled
+def next_assignments(
+    rule: Rule,
+    design: Design,
+    warm_up: int,
+    seed: int,
+    index: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    arms: IntArray,
+    probabilities: FloatArray,
+    forced: IntArray,
+) -> None:
+    """Write the decisions from this index on, if no reward comes in between; `assigned` is counted up."""
+    for i in range(arms.size):
+        arm, probability, was_forced = next_assignment(
+            rule, design, warm_up, seed, index + i, assigned, pulls, mean, std
+        )
+        arms[i], probabilities[i], forced[i] = arm, probability, was_forced
+        assigned[arm] += 1

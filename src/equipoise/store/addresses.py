@@ -1,0 +1,66 @@
+"""Where a store is, from the URL a user gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from equipoise.errors import InvalidInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    from equipoise.store.database import Database
+
+MEMORY = "memory:"
+_HINT = "use sqlite:///file.db, postgresql://user@host/database or memory:"
+
+
+def database_at(url: Any) -> Database:
+    """Return the database a URL names, without opening it.
+
+    Examples
+    --------
+    >>> database_at("memory:").shown_url
+    'memory:'
+    >>> database_at("mysql://localhost/school")
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: a store must be SQLite, PostgreSQL or memory; got 'mysql://localhost/school'
+    hint: use sqlite:///file.db, postgresql://user@host/database or memory:
+    """
+    if url == MEMORY:
+        from equipoise.store.sqlite import MemoryDatabase
+
+        return MemoryDatabase()
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, TypeError, ValueError):
+        raise InvalidInput(f"a store must be given by a URL; got {url!r}", hint=_HINT) from None
+    if parsed.drivername == "sqlite":
+        from equipoise.store.sqlite import FileDatabase
+
+        return FileDatabase(parsed, _checked_path(parsed.database))
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        from equipoise.store.postgresql import PostgreSQLDatabase
+
+        return PostgreSQLDatabase(parsed.set(drivername="postgresql+psycopg"))
+    raise InvalidInput(f"a store must be SQLite, PostgreSQL or memory; got {shown(parsed)!r}", hint=_HINT)
+
+
+def shown(url: sa.URL) -> str:
+    """Return a URL as it may be printed: without its password."""
+    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
+def _checked_path(path: str | None) -> Path:
+    if not path or path == ":memory:":
+        raise InvalidInput("an SQLite store must name a file; got none", hint=_HINT)
+    if "\0" in path:
+        raise InvalidInput(f"an SQLite store must name a file; got {path!r}")
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise StoreUnavailable(f"the directory of {file} does not exist", hint=f"mkdir -p {file.parent}")
+    if file.is_dir():
+        raise StoreUnavailable(f"{file} is a directory, not an SQLite file")
+    return file

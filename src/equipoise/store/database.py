@@ -1,0 +1,100 @@
+"""What a kind of database must offer: transactions that hold, its own words for the hot statements, clear errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import sqlalchemy as sa
+
+    from equipoise.errors import StoreError
+
+
+class Database(ABC):
+    """One database. What is here is all that differs between kinds of databases."""
+
+    shown_url: str
+    attempts: int = 2
+    """How often a transaction is begun anew before its error reaches the caller."""
+    for_update: str = ""
+    """What to write behind a query of an experiment's row to lock it."""
+    by_unit: str = ""
+    """What to write behind the name of the table of events where it is searched by unit."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._engine: sa.Engine | None = None
+        self._starting = threading.Lock()
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine of this process; connections inherited by a fork are left to the parent."""
+        if self._pid != os.getpid():
+            if self._engine is not None:
+                self._engine.dispose(close=False)
+            self._pid, self._starting = os.getpid(), threading.Lock()
+            self._forget_locks()
+        with self._starting:
+            if self._engine is None:
+                self._engine = self._new_engine()
+            return self._engine
+
+    def close(self) -> None:
+        """Close all connections; the database may be used again, which opens new ones."""
+        if self._engine is not None:
+            # Closing what a fork inherited would end the connections of the parent.
+            self._engine.dispose(close=self._pid == os.getpid())
+
+    @abstractmethod
+    def writing(self, experiment: int | None) -> AbstractContextManager[sa.Connection]:
+        """Return a transaction that no other writer of the experiment (None: of any) can interleave with.
+
+        It is committed, and durable, when the block ends, and undone if it raises.
+        """
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[sa.Connection]:
+        """Return a transaction that sees one state of the database and waits for no writer."""
+
+    @abstractmethod
+    def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
+        """Return what to tell a user about a driver's error (None: it is no failure), and whether to try again."""
+
+    @abstractmethod
+    def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement that every transaction runs, by the shortest way; `?` stands for a value in it."""
+
+    @abstractmethod
+    def unit_events(
+        self, connection: sa.Connection, experiment: int, units: list[str], columns: str
+    ) -> Sequence[Sequence[Any]]:
+        """Return the events of some units; those of one unit in the order of the log."""
+
+    @abstractmethod
+    def put(
+        self,
+        connection: sa.Connection,
+        table: sa.Table,
+        experiment: int,
+        rows: Sequence[Sequence[Any]],
+        *,
+        replace: bool,
+    ) -> None:
+        """Insert rows, all columns but the experiment in order; with `replace` in place of those with the same key."""
+
+    @abstractmethod
+    def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
+
+    @abstractmethod
+    def _new_engine(self) -> sa.Engine: ...
+
+    @abstractmethod
+    def _forget_locks(self) -> None:
+        """Make new locks; those of the parent process may be held by threads that do not exist here."""

@@ -1,0 +1,172 @@
+"""PostgreSQL: one writer per experiment at a time, by a lock on the experiment's row; many machines."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from equipoise.errors import MissingExtra, StoreError, StoreUnavailable
+from equipoise.store import addresses
+from equipoise.store.database import Database
+from equipoise.store.sqlite import on_conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_PIECE = 10_000
+_WORTH_COPYING = 4
+_SCHEMA_LOCK = 5_146_717_025_170  # any number that is the same in every process
+
+
+class PostgreSQLDatabase(Database):
+    """A PostgreSQL database."""
+
+    attempts = 3
+    for_update = "FOR UPDATE"
+
+    def __init__(self, url: sa.URL) -> None:
+        super().__init__()
+        self.shown_url = addresses.shown(url)
+        self.application_name = f"equipoise-{os.getpid()}"
+        """What the server calls our connections, for whoever looks at them there."""
+        self._url = url
+        self._lanes: defaultdict[int | None, threading.RLock] = defaultdict(threading.RLock)
+
+    def _forget_locks(self) -> None:
+        self._lanes.clear()
+
+    def _new_engine(self) -> sa.Engine:
+        try:
+            import psycopg  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra(
+                "a PostgreSQL store needs the package psycopg", hint="pip install 'equipoise[postgres]'"
+            ) from error
+        engine = sa.create_engine(
+            self._url,
+            pool_size=16,
+            max_overflow=48,
+            pool_timeout=300,
+            connect_args={
+                "connect_timeout": 10,
+                "client_encoding": "utf8",
+                "application_name": self.application_name,
+            },
+        )
+        sa.event.listen(engine, "connect", _set_up)
+        return engine
+
+    @contextmanager
+    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+        """Begin; `Transaction.lock` locks the experiment's row. None locks the schema and all new experiments."""
+        engine = self.engine
+        # Threads of this process queue up here, so that they do not use up the connections while they wait.
+        with self._lanes[experiment], engine.begin() as connection:
+            if experiment is None:
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Read a snapshot."""
+        with self.engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
+
+    def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
+        """Tell a server that is gone from one that refuses."""
+        from psycopg import InterfaceError, InternalError, OperationalError
+        from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
+
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        if isinstance(cause, (InsufficientPrivilege, InvalidSchemaName)):
+            text = str(cause).split("\n")[0]
+            hint = "see that the schema exists (CREATE SCHEMA) and that its tables may be read and written"
+            return StoreUnavailable(f"{self.shown_url} cannot be used: {text}", hint=hint), False
+        if not isinstance(cause, (OperationalError, InterfaceError, InternalError)):
+            return None, False
+        text = str(cause).strip().split("\n")[0]
+        # A deadlock (40), or a connection that was lost or that the server ended (none, 08, 57): try on a new one.
+        again = (cause.sqlstate or "")[:2] in ("", "08", "40", "57")
+        return StoreUnavailable(
+            f"{self.shown_url} cannot be reached or written: {text}",
+            hint="see that the server runs and has room, then try again",
+        ), again
+
+    def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Go through SQLAlchemy, which notices when the server is gone and forgets all connections to it."""
+        result = connection.exec_driver_sql(statement.replace("?", "%s"), values)
+        return result.fetchall() if result.returns_rows else ()
+
+    def unit_events(
+        self, connection: sa.Connection, experiment: int, units: list[str], columns: str
+    ) -> Sequence[Sequence[Any]]:
+        """Look every unit up in the index of units.
+
+        Until the server has looked at the table by itself, it takes a log to be short and would rather read all of it.
+        OFFSET 0 makes it go unit by unit, and a plan is made each time, as one for a short log would be kept.
+        """
+        statement = (
+            "SELECT found.* FROM unnest(%s::text[]) AS wanted(name) CROSS JOIN LATERAL "  # noqa: S608
+            f"(SELECT {columns} FROM events WHERE experiment = %s AND unit = wanted.name "
+            "ORDER BY number OFFSET 0) AS found"
+        )
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor:
+            rows: list[tuple[Any, ...]] = cursor.execute(statement, (units, experiment), prepare=False).fetchall()
+        return rows
+
+    def put(
+        self,
+        connection: sa.Connection,
+        table: sa.Table,
+        experiment: int,
+        rows: Sequence[Sequence[Any]],
+        *,
+        replace: bool,
+    ) -> None:
+        """Copy many new rows in, which takes a third of the time of inserting them; send others in one go."""
+        driver: Any = connection.connection.driver_connection
+        given = [(experiment, *row) for row in rows]
+        with driver.cursor() as cursor:
+            if replace or len(rows) < _WORTH_COPYING:
+                cursor.executemany(_insertion(table, replace), given)
+                return
+            with cursor.copy(f"COPY {table.name} ({', '.join(table.columns.keys())}) FROM STDIN") as copy:
+                for row in given:
+                    copy.write_row(row)
+
+    def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Read through a cursor of the server, so that a long log never has to fit into memory."""
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor(name="equipoise_stream") as cursor:
+            cursor.execute(statement.replace("?", "%s"), values, binary=True)
+            while piece := cursor.fetchmany(_PIECE):
+                yield piece
+
+
+def _set_up(connection: Any, _record: Any) -> None:
+    """Prepare a new connection."""
+    with connection.cursor() as cursor:
+        # A plan made while a table was small is kept when it is large; going by the index is right for both.
+        cursor.execute("SET enable_seqscan = off")
+        cursor.execute("SET jit = off")
+        # Durable before acknowledged, whatever the server's default; a stricter setting is left alone.
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+    connection.commit()
+
+
+@cache
+def _insertion(table: sa.Table, replace: bool) -> str:
+    names = table.columns.keys()
+    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join(['%s'] * len(names))})"  # noqa: S608
+    return statement + (on_conflict(table) if replace else "")

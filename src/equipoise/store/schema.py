@@ -1,0 +1,106 @@
+"""The tables: a log of events that is the truth, and what is kept from it so that nobody has to read it all.
+
+Instants are whole microseconds since 1970 in UTC, so that both databases keep and compare them exactly.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+REVISION = "1"
+"""The revision this code reads and writes; the newest file in `migrations/versions`."""
+
+VERSION_TABLE = "equipoise_version"
+"""Where Alembic notes the revision; a name of our own, so that another application's notes stay apart."""
+
+metadata = sa.MetaData()
+
+# Compared byte by byte: quicker than by a language's rules, and no update of the system can change the order.
+_word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+
+experiments = sa.Table(
+    "experiments",
+    metadata,
+    sa.Column("id", _key, primary_key=True),
+    sa.Column("name", _word, nullable=False, unique=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("configuration", sa.Text, nullable=False),
+    sa.Column("configured", sa.BigInteger, nullable=False),  # event that wrote the configuration last
+    sa.Column("n_events", sa.BigInteger, nullable=False),
+    sa.Column("n_decisions", sa.BigInteger, nullable=False),
+)
+
+arms = sa.Table(
+    "arms",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, sa.ForeignKey("experiments.id"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("name", _word, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("floor", sa.Double, nullable=False),
+    sa.Column("assigned", sa.BigInteger, nullable=False),
+    sa.Column("pulls", sa.BigInteger, nullable=False),
+    # Rewards and their squares, each sum as a pair of doubles high + low: exact in any order of arrival.
+    sa.Column("reward_high", sa.Double, nullable=False),
+    sa.Column("reward_low", sa.Double, nullable=False),
+    sa.Column("square_high", sa.Double, nullable=False),
+    sa.Column("square_low", sa.Double, nullable=False),
+    sa.Column("held", sa.BigInteger, nullable=False),
+    sa.Column("overdue", sa.BigInteger, nullable=False),
+    sa.Column("defaulted", sa.BigInteger, nullable=False),
+    sa.Column("dropped", sa.BigInteger, nullable=False),
+    sa.Column("changed", sa.BigInteger, nullable=False),  # last event that changed this row
+    sa.UniqueConstraint("experiment", "name", name="arms_have_names_of_their_own"),
+    sqlite_with_rowid=False,
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True),
+    sa.Column("kind", _word, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("who", sa.Text),
+    sa.Column("unit", _word),
+    sa.Column("arm", sa.Integer),
+    sa.Column("decision", sa.BigInteger),  # of the unit's assignment, on every event of the unit
+    sa.Column("reward", sa.Double),
+    sa.Column("probability", sa.Double),
+    sa.Column("forced", sa.SmallInteger),
+    sa.Column("counted", sa.SmallInteger),  # whether the reward entered the estimates with this event
+    sa.Column("replaced", sa.Double),  # the reward that left the estimates with this event
+    sa.Column("details", sa.Text),
+    sqlite_with_rowid=False,
+)
+
+sa.Index(
+    # A unit is assigned once, rewarded once, expires once; only corrections may repeat.
+    "one_event_of_a_kind_per_unit",
+    events.c.experiment,
+    events.c.unit,
+    events.c.kind,
+    sa.text("(CASE WHEN kind = 'corrected' THEN number ELSE 0 END)"),
+    unique=True,
+    sqlite_where=sa.text("unit IS NOT NULL"),
+    postgresql_where=sa.text("unit IS NOT NULL"),
+)
+
+pending = sa.Table(
+    "pending",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True),
+    sa.Column("due_at", sa.BigInteger, primary_key=True),
+    sa.Column("decision", sa.BigInteger, primary_key=True),
+    sa.Column("unit", _word, nullable=False),
+    sa.Column("arm", sa.Integer, nullable=False),
+    sa.Column("reward", sa.Double),  # told, but not to be counted before it is due
+    sqlite_with_rowid=False,
+)
+
+EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
+ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
+PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
+"""Columns in the order of the rows that the store takes and gives, without the experiment."""

@@ -1,0 +1,198 @@
+"""SQLite: one file, one writer at a time, durable before a transaction ends; or the same in memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from contextlib import closing, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
+from equipoise.store.database import Database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+BUSY_SECONDS = 60.0
+"""How long SQLite itself waits for another process to finish writing, before we ask again."""
+
+_PIECE = 5_000
+
+
+class SQLiteDatabase(Database):
+    """What files and memory have in common."""
+
+    attempts = 5  # five minutes of waiting for one lock: something else is wrong by then
+    # Left alone, SQLite may prefer to walk through a whole log, which it takes to be ten events long.
+    by_unit = "INDEXED BY one_event_of_a_kind_per_unit"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.RLock()
+
+    def _forget_locks(self) -> None:
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+        """Take the lock of the file first: a reader that turns into a writer would fail when it is held."""
+        engine = self.engine
+        # Threads of this process wait for each other here, in turn, and not in SQLite's unfair busy loop.
+        with self._lock, engine.connect() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Read a snapshot."""
+        with self.engine.connect() as connection, _transaction(connection, "BEGIN"):
+            yield connection
+
+    def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
+        """Tell busy, full, read-only, broken and foreign files apart."""
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        code = getattr(cause, "sqlite_errorcode", None)
+        if code is None:
+            return None, False
+        primary = code & 0xFF
+        if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreUnavailable(
+                f"another process has been writing to {self.shown_url} for {self.attempts * BUSY_SECONDS:g} seconds",
+                hint="find the process that holds the file, or use PostgreSQL for many writers",
+            ), True
+        if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return StoreMismatch(f"{self.shown_url} is no SQLite database, or is damaged: {cause}"), False
+        if primary in (
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_PERM,
+        ):
+            return StoreUnavailable(
+                f"{self.shown_url} cannot be read or written: {cause}",
+                hint="see that the disk has room and the file and its directory may be written, then try again",
+            ), False
+        return None, False
+
+    def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Go past SQLAlchemy."""
+        return _driver(connection).execute(statement, values).fetchall()
+
+    def unit_events(
+        self, connection: sa.Connection, experiment: int, units: list[str], columns: str
+    ) -> Sequence[Sequence[Any]]:
+        """Look every unit up in the index of units; a list goes in as one value."""
+        statement = (
+            f"SELECT {columns} FROM json_each(?) AS wanted CROSS JOIN events {self.by_unit} "  # noqa: S608
+            "WHERE experiment = ? AND unit = wanted.value ORDER BY number"
+        )
+        return self.execute(connection, statement, json.dumps(units), experiment)
+
+    def put(
+        self,
+        connection: sa.Connection,
+        table: sa.Table,
+        experiment: int,
+        rows: Sequence[Sequence[Any]],
+        *,
+        replace: bool,
+    ) -> None:
+        """Insert rows one after another, without a round trip that would make that slow."""
+        _driver(connection).executemany(_insertion(table, replace), [(experiment, *row) for row in rows])
+
+    def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield plain tuples; rows that know their columns' names take twice the time."""
+        with closing(_driver(connection).execute(statement, values)) as cursor:
+            while piece := cursor.fetchmany(_PIECE):
+                yield piece
+
+
+class FileDatabase(SQLiteDatabase):
+    """An SQLite file."""
+
+    def __init__(self, url: sa.URL, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.shown_url = f"sqlite:///{path}"
+        self._url = url
+
+    def _new_engine(self) -> sa.Engine:
+        engine = sa.create_engine(
+            self._url,
+            isolation_level="AUTOCOMMIT",  # transactions begin and end where this module says so
+            pool_size=8,
+            max_overflow=-1,
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+        )
+        sa.event.listen(engine, "connect", _set_up)
+        return engine
+
+
+class MemoryDatabase(SQLiteDatabase):
+    """A database of this process alone, gone when it is closed; one connection, used by one thread at a time."""
+
+    shown_url = "memory:"
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """Wait for the one connection."""
+        with self._lock, super().reading() as connection:
+            yield connection
+
+    def _new_engine(self) -> sa.Engine:
+        return sa.create_engine(
+            "sqlite://",
+            isolation_level="AUTOCOMMIT",
+            poolclass=sa.pool.StaticPool,
+            connect_args={"check_same_thread": False},
+        )
+
+
+@contextmanager
+def _transaction(connection: sa.Connection, begin: str) -> Iterator[None]:
+    driver = _driver(connection)
+    driver.execute(begin)
+    try:
+        yield
+        driver.execute("COMMIT")
+    except BaseException:
+        # A full disk ends the transaction by itself; then there is nothing to roll back.
+        if driver.in_transaction:
+            driver.execute("ROLLBACK")
+        raise
+
+
+def _driver(connection: sa.Connection) -> sqlite3.Connection:
+    """Return the connection below SQLAlchemy's, which takes as long for a statement as SQLite itself."""
+    driver: Any = connection.connection.driver_connection
+    return driver  # type: ignore[no-any-return]
+
+
+def _set_up(connection: Any, _record: Any) -> None:
+    """Prepare a new connection: readers never wait (WAL), and what is committed is on the disk (FULL)."""
+    cursor = connection.cursor()
+    if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+@cache
+def _insertion(table: sa.Table, replace: bool) -> str:
+    names = [column.name for column in table.columns]
+    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    return statement + (on_conflict(table) if replace else "")
+
+
+def on_conflict(table: sa.Table) -> str:
+    """Return the clause that puts a row in the place of one with the same key; both databases understand it."""
+    keys = [column.name for column in table.primary_key]
+    others = [column.name for column in table.columns if column.name not in keys]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
+    return f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"

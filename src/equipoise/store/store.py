@@ -1,0 +1,111 @@
+"""A store: transactions on one database that are tried again when that is safe, and a place for cached states."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from equipoise.errors import EquipoiseError
+from equipoise.store.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    import sqlalchemy as sa
+
+    from equipoise.store.database import Database
+
+Result = TypeVar("Result")
+
+
+class Store:
+    """A database of experiments, made by `open_store`.
+
+    Usable from several threads, and after a fork. Close it, or use it in a `with` block, to give its connections back.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> with eq.open_store("memory:") as store:
+    ...     eq.Experiment.list(store)
+    []
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], datetime] | None = None) -> None:
+        self.database = database
+        self.states: dict[int, Any] = {}
+        """The last committed state of each experiment that was used; whoever puts one here never changes it."""
+        self._clock = clock or _utc_now
+        weakref.finalize(self, database.close)  # for those who never close it
+
+    @property
+    def url(self) -> str:
+        """Where the store is, without a password."""
+        return self.database.shown_url
+
+    def now(self) -> datetime:
+        """Return the time in UTC by the store's clock."""
+        return self._clock().astimezone(UTC)
+
+    def change(self, experiment: int | None, work: Callable[[Transaction], Result]) -> Result:
+        """Return what `work` returns after its transaction is durable.
+
+        `work` runs while no other writer of the experiment can (None: no other change of the schema and no creation).
+        It may run again after a lost connection or lock, so it must change nothing but the transaction.
+        """
+
+        def locked(transaction: Transaction) -> Result:
+            if experiment is not None:
+                transaction.lock(experiment)
+            return work(transaction)
+
+        return self._attempt(lambda: self.database.writing(experiment), locked, self.database.attempts)
+
+    def read(self, work: Callable[[Transaction], Result], *, repeatable: bool = True) -> Result:
+        """Return what `work` returns; it sees one state of the database and waits for no writer.
+
+        Unless it is repeatable, such as writing to a file, it is not run again after a lost connection.
+        """
+        return self._attempt(self.database.reading, work, self.database.attempts if repeatable else 1)
+
+    def _attempt(
+        self,
+        begin: Callable[[], AbstractContextManager[sa.Connection]],
+        work: Callable[[Transaction], Result],
+        attempts: int,
+    ) -> Result:
+        for attempt in range(1, attempts + 1):
+            try:
+                with begin() as connection:
+                    return work(Transaction(self.database, connection))
+            except EquipoiseError:
+                raise
+            except Exception as error:
+                told, again = self.database.failure(error)
+                if told is None:
+                    raise
+                if not again or attempt == attempts:
+                    raise told from error
+            time.sleep(0.05 * attempt)
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.states.clear()
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"open_store({self.url!r})"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

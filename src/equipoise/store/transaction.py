@@ -1,0 +1,207 @@
+"""What an experiment reads and writes, as methods on one open transaction; rows are plain tuples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sqlalchemy as sa
+
+from equipoise.store import schema
+from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from equipoise.store.database import Database
+
+_experiments, _arms, _events, _pending = schema.experiments, schema.arms, schema.events, schema.pending
+
+
+class Head(NamedTuple):
+    """The part of an experiment's row that every transaction reads."""
+
+    id: int
+    state: str
+    configured: int
+    n_events: int
+    n_decisions: int
+
+
+class Summary(NamedTuple):
+    """An experiment as it is listed."""
+
+    name: str
+    state: str
+    created_at: int
+    configuration: str
+    n_arms: int
+    assigned: int
+    pulls: int
+
+
+_HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
+_ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ? WHERE id = ?"
+_CONFIGURATION = sa.select(_experiments.c.name, _experiments.c.created_at, _experiments.c.configuration).where(
+    _experiments.c.id == sa.bindparam("experiment")
+)
+_ARMS = (
+    sa.select(*(_arms.c[name] for name in ARM_COLUMNS))
+    .where(_arms.c.experiment == sa.bindparam("experiment"), _arms.c.changed > sa.bindparam("after"))
+    .order_by(_arms.c.position)
+)
+_DUE = (
+    sa.select(*(_pending.c[name] for name in PENDING_COLUMNS))
+    .where(_pending.c.experiment == sa.bindparam("experiment"), _pending.c.due_at <= sa.bindparam("now"))
+    .order_by(_pending.c.due_at, _pending.c.decision)
+    .limit(sa.bindparam("limit"))
+)
+_N_DUE = (
+    sa.select(_pending.c.arm, sa.func.count())
+    .where(
+        _pending.c.experiment == sa.bindparam("experiment"),
+        _pending.c.due_at <= sa.bindparam("now"),
+        _pending.c.reward.is_(None),
+    )
+    .group_by(_pending.c.arm)
+)
+_CONFIGURE = (
+    sa.update(_experiments)
+    .where(_experiments.c.id == sa.bindparam("experiment"))
+    .values({name: sa.bindparam(f"new_{name}") for name in ("configuration", "configured")})
+)
+_FORGET = sa.delete(_pending).where(
+    _pending.c.experiment == sa.bindparam("experiment"),
+    _pending.c.due_at == sa.bindparam("due"),
+    _pending.c.decision == sa.bindparam("of"),
+)
+_UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
+
+
+class Transaction:
+    """One open transaction."""
+
+    def __init__(self, database: Database, connection: sa.Connection) -> None:
+        self.database = database
+        self.connection = connection
+        self._locked: Head | None = None
+
+    # Reading
+
+    def find(self, name: str) -> int | None:
+        """Return the number of the experiment with this name."""
+        found = self.connection.execute(sa.select(_experiments.c.id).where(_experiments.c.name == name)).scalar()
+        return None if found is None else int(found)
+
+    def summaries(self) -> list[Summary]:
+        """Return all experiments, oldest first."""
+        statement = (
+            sa.select(
+                _experiments.c.name,
+                _experiments.c.state,
+                _experiments.c.created_at,
+                _experiments.c.configuration,
+                sa.func.count(),
+                sa.cast(sa.func.sum(_arms.c.assigned), sa.BigInteger),
+                sa.cast(sa.func.sum(_arms.c.pulls), sa.BigInteger),
+            )
+            .join_from(_experiments, _arms, _arms.c.experiment == _experiments.c.id)
+            .group_by(_experiments.c.id)
+            .order_by(_experiments.c.id)
+        )
+        return [Summary(*row) for row in self.connection.execute(statement)]
+
+    def lock(self, experiment: int) -> None:
+        """Wait until no other transaction writes to an experiment, and keep it so; SQLite's does so by itself."""
+        self._locked = self._head(experiment, self.database.for_update)
+
+    def head(self, experiment: int) -> Head:
+        """Return where an experiment stands."""
+        if self._locked is not None and self._locked.id == experiment:
+            return self._locked
+        return self._head(experiment)
+
+    def _head(self, experiment: int, more: str = "") -> Head:
+        [row] = self.database.execute(self.connection, f"{_HEAD} {more}", experiment)
+        return Head(*row)
+
+    def configuration(self, experiment: int) -> tuple[str, int, str]:
+        """Return name, time of creation and configuration of an experiment."""
+        name, created_at, configuration = self.connection.execute(_CONFIGURATION, {"experiment": experiment}).one()
+        return name, created_at, configuration
+
+    def arms(self, experiment: int, after: int = -1) -> Sequence[Sequence[Any]]:
+        """Return the arms that an event later than `after` changed, in order."""
+        return self.connection.execute(_ARMS, {"experiment": experiment, "after": after}).fetchall()
+
+    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
+        """Return unit, kind, arm, decision, at, reward, probability, forced and counted of units' events."""
+        return self.database.unit_events(self.connection, experiment, units, _UNIT_COLUMNS)
+
+    def due(self, experiment: int, now: int, limit: int) -> Sequence[Sequence[Any]]:
+        """Return what is pending and due, in the order in which it fell due."""
+        return self.connection.execute(_DUE, {"experiment": experiment, "now": now, "limit": limit}).fetchall()
+
+    def n_due(self, experiment: int, now: int) -> dict[int, int]:
+        """Return for each arm how many units without a reward are due and not settled."""
+        rows = self.connection.execute(_N_DUE, {"experiment": experiment, "now": now})
+        return {int(arm): int(count) for arm, count in rows}
+
+    def events(self, experiment: int, after: int, limit: int) -> Sequence[Sequence[Any]]:
+        """Return a page of the log, all columns but the experiment."""
+        statement = (
+            sa.select(*(_events.c[name] for name in EVENT_COLUMNS))
+            .where(_events.c.experiment == experiment, _events.c.number > after)
+            .order_by(_events.c.number)
+            .limit(limit)
+        )
+        return self.connection.execute(statement).fetchall()
+
+    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
+        return self.database.stream(self.connection, statement, *values)
+
+    # Writing
+
+    def create(self, name: str, state: str, created_at: int, configuration: str) -> int:
+        """Insert an experiment without arms or events and return its number."""
+        values = {
+            "name": name,
+            "state": state,
+            "created_at": created_at,
+            "configuration": configuration,
+            "configured": 0,
+            "n_events": 0,
+            "n_decisions": 0,
+        }
+        key = self.connection.execute(sa.insert(_experiments).values(values)).inserted_primary_key
+        return int(key[0])  # type: ignore[index]
+
+    def append(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Append events."""
+        self.database.put(self.connection, _events, experiment, rows, replace=False)
+
+    def put_arms(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Write arms, new or changed."""
+        self.database.put(self.connection, _arms, experiment, rows, replace=True)
+
+    def put_pending(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Write what is pending, new or changed."""
+        self.database.put(self.connection, _pending, experiment, rows, replace=True)
+
+    def forget_pending(self, experiment: int, keys: Sequence[tuple[int, int]]) -> None:
+        """Remove what is no longer pending, by due time and decision."""
+        self.connection.execute(_FORGET, [{"experiment": experiment, "due": due, "of": of} for due, of in keys])
+
+    def forget_all_pending(self, experiment: int) -> None:
+        """Remove everything pending of an experiment."""
+        self.connection.execute(sa.delete(_pending).where(_pending.c.experiment == experiment))
+
+    def advance(self, experiment: int, state: str, n_events: int, n_decisions: int) -> None:
+        """Write where the experiment stands now."""
+        self._locked = None
+        self.database.execute(self.connection, _ADVANCE, state, n_events, n_decisions, experiment)
+
+    def configure(self, experiment: int, configuration: str, event: int) -> None:
+        """Write a changed configuration, with the event that changed it."""
+        values = {"new_configuration": configuration, "new_configured": event}
+        self.connection.execute(_CONFIGURE, {"experiment": experiment, **values})

@@ -1,0 +1,432 @@
+"""Experiments beyond the contract: many processes, broken databases, policies of one's own, files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import multiprocessing
+import os
+import sqlite3
+import sys
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import psycopg
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from own_policies import Curious, CuriousCompiled, DOptimal, LeastAssigned
+from store_worker import work
+
+import equipoise as eq
+from equipoise.experiment import Ask, Correct, Settle, Tell
+from equipoise.experiment.configuration import checked_arms, checked_configuration
+from equipoise.experiment.deciding import Decider, restricted
+from equipoise.experiment.planning import plan
+from equipoise.experiment.state import State
+from equipoise.store import sqlite
+from equipoise.store.transaction import Transaction
+from equipoise.testing.stores import StoppedClock
+
+ARMS = ["line", "pie", "none"]
+BALANCE = eq.ForcingBalance(reward_weight=0.6)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store.db"
+    return request.getfixturevalue("postgresql_url")
+
+
+@pytest.fixture
+def store(url):
+    with eq.open_store(url) as opened:
+        yield opened
+
+
+def create(store, name="fractions", **chosen):
+    return eq.Experiment.create(store, name, **{"arms": ARMS, "policy": BALANCE, "seed": 7, **chosen})
+
+
+class TestManyProcesses:
+    def test_eight_processes_on_one_and_on_several_experiments(self, url, monkeypatch):
+        """No lost update, no unit with two arms, no error; the log replays."""
+        with eq.open_store(url) as store:
+            shared = create(store, "shared")
+            for worker in range(8):
+                create(store, f"own-{worker}", missing=eq.WaitForReward(window_seconds=1e6))
+        # The server that forks the processes does not take over our path.
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["store_worker"])
+        with context.Pool(8) as pool:
+            seen = pool.starmap(work, [(url, worker) for worker in range(8)])
+        with eq.open_store(url) as store:
+            shared = eq.Experiment.open(store, "shared")
+            arms = {}
+            for assignments in seen:
+                for unit, arm in assignments:
+                    assert arms.setdefault(unit, arm) == arm
+            status = shared.status()
+            assert status.n_assigned == len(arms) == 4 * 15 + 8 * 16
+            assert status.n_rewarded == 4 * 15
+            for one in eq.Experiment.list(store):
+                eq.Experiment.open(store, one.name).verify()
+
+
+class TestBrokenDatabases:
+    def test_a_file_that_another_process_writes_to_is_waited_for(self, tmp_path):
+        with eq.open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            experiment = create(store)
+            other = sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)
+            other.execute("BEGIN IMMEDIATE")
+            timer = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+            timer.start()
+            assert experiment.ask("a").new
+            timer.join()
+            other.close()
+
+    def test_a_lock_that_is_never_released_is_told_plainly(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.02)
+        with eq.open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            experiment = create(store)
+            with contextlib.closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                with pytest.raises(eq.StoreUnavailable, match="another process has been writing") as refused:
+                    experiment.ask("a")
+                assert "locked" not in str(refused.value)
+                assert experiment.status().n_assigned == 0  # readers do not wait
+                other.execute("ROLLBACK")
+            assert experiment.ask("a").new
+
+    def test_a_full_disk_is_told_and_nothing_is_lost(self, tmp_path):
+        with eq.open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            experiment = create(store)
+
+            def fill_up(connection, _):
+                pages = connection.execute("PRAGMA page_count").fetchone()[0]
+                connection.execute(f"PRAGMA max_page_count = {pages + 3}")
+
+            engine = store.database.engine
+            sa.event.listen(engine, "connect", fill_up)
+            engine.dispose()
+            kept = 0
+
+            def ask_on():
+                nonlocal kept
+                while True:
+                    experiment.ask_many([f"unit-{kept}-{i}" for i in range(20)])
+                    kept += 1
+
+            with pytest.raises(eq.StoreUnavailable, match="full"):
+                ask_on()
+            assert kept
+            assert experiment.status().n_assigned == 20 * kept
+            sa.event.remove(engine, "connect", fill_up)
+            engine.dispose()
+            experiment.ask("after")
+            assert experiment.verify().n_decisions == 20 * kept + 1
+
+    def test_a_file_that_may_not_be_written_is_told(self, tmp_path):
+        with eq.open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            experiment = create(store)
+            sa.event.listen(
+                store.database.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = 1")
+            )
+            store.database.engine.dispose()
+            with pytest.raises(eq.StoreUnavailable, match="readonly"):
+                experiment.ask("a")
+
+    def test_a_server_that_goes_away_and_comes_back(self, postgresql, postgresql_url):
+        with eq.open_store(postgresql_url) as store:
+            experiment = create(store)
+            experiment.ask("a")
+            with psycopg.connect(postgresql, autocommit=True) as connection:
+                for _ in range(2):
+                    connection.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                        " AND backend_type = 'client backend' AND application_name = %s",
+                        (store.database.application_name,),
+                    )
+                    assert experiment.ask("b").unit == "b"
+                    assert experiment.status().n_assigned == 2
+            experiment.verify()
+
+    def test_a_server_that_stays_away_is_told(self):
+        with pytest.raises(eq.StoreUnavailable, match="cannot be reached") as refused:
+            eq.open_store("postgresql://localhost:1/school")
+        assert refused.value.hint
+
+    def test_without_the_driver_the_hint_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+        with pytest.raises(eq.MissingExtra, match=r"equipoise\[postgres\]"):
+            eq.open_store("postgresql://localhost:1/school")
+
+    @pytest.mark.parametrize("method", ["append", "put_arms", "put_pending", "advance"])
+    def test_what_fails_half_way_leaves_nothing_behind(self, store, monkeypatch, method):
+        experiment = create(store, missing=eq.WaitForReward(window_seconds=60))
+        experiment.ask_many(["a", "b"])
+        before = list(experiment.events())
+        with monkeypatch.context() as patch:
+            original = getattr(Transaction, method)
+
+            def fail(*arguments):
+                original(*arguments)
+                raise RuntimeError("pulled the plug")
+
+            patch.setattr(Transaction, method, fail)
+            with pytest.raises(RuntimeError, match="pulled the plug"):
+                experiment.ask_many(["c", "d"])
+        assert list(experiment.events()) == before
+        assert [one.number for one in experiment.ask_many(["d", "c"])] == [2, 3]
+        experiment.verify()
+
+
+def test_experiments_in_postgresql_do_not_wait_for_each_other(postgresql_url):
+    with eq.open_store(postgresql_url) as store:
+        first, second = create(store, "first"), create(store, "second")
+        entered, leave = threading.Event(), threading.Event()
+
+        def hold(transaction):
+            entered.set()
+            assert leave.wait(20)
+
+        thread = threading.Thread(target=store.change, args=(first._id, hold))
+        thread.start()
+        assert entered.wait(20)
+        assert second.ask("a").new  # while the first is locked
+        assert first.status().n_assigned == 0  # reading needs no lock
+        leave.set()
+        thread.join()
+
+
+class TestPoliciesOfOnesOwn:
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            LeastAssigned(patience=2),
+            Curious(),
+            CuriousCompiled(),
+            eq.ForcingBalance(reward_weight=0.6, objective=DOptimal()),
+        ],
+        ids=lambda policy: type(policy).__name__,
+    )
+    def test_are_logged_and_replayed_like_ours(self, policy):
+        experiment = create("memory:", policy=policy, floor=0.05, warm_up=2)
+        for number in range(60):
+            experiment.ask(f"unit-{number}")
+            if number % 3:
+                experiment.tell(f"unit-{number}", math.sin(number))
+            if number == 40:
+                experiment.pause_arm("pie")
+        assert experiment.verify().n_decisions == 60
+        store = experiment.store
+        store.change(
+            None, lambda t: t.connection.exec_driver_sql("UPDATE events SET probability = 0.3 WHERE number = 50")
+        )
+        with pytest.raises(eq.VerificationFailed, match="event 50 "):
+            experiment.verify()
+
+    def test_a_policy_that_cannot_be_written_down_is_refused(self):
+        with pytest.raises(eq.InvalidInput, match="JSON and back"):
+            create("memory:", policy=Curious(patience={1, 2}))
+
+
+BUILT_IN = [
+    BALANCE,
+    eq.ForcingBalance(reward_weight=0.5, tracking="windowed", floor=(0.1, 0.0, 0.2)),
+    eq.ForcingBalance(reward_weight=0.5, objective=eq.PowerObjective(importance=(1.0, 2.0, 3.0))),
+    eq.Fixed(allocation=(0.2, 0.3, 0.5), tracking="sample"),
+    eq.EpsilonGreedy(exploration=0.3),
+    eq.ThompsonBalance(reward_weight=0.5),
+    eq.UCB(),
+    eq.GAFS(),
+]
+
+
+@pytest.mark.parametrize("policy", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("paused", [False, True])
+def test_compiled_and_interpreted_decisions_are_equal(policy, paused):
+    """The compiled path is the interpreted one, bit for bit, with shares, warm-up and an arm that is out."""
+    configuration = configure(policy=policy, warm_up=3)
+    decider = Decider(configuration, ["active", "paused" if paused else "active", "active"], [0.1, 0.05, 0.0])
+    assert decider.is_compiled
+    interpreted = decider._interpreted()
+    stats, rng = eq.ArmStats(3), np.random.default_rng(3)
+    drawn = set()
+    for index in range(150):
+        choice = decider.decide(stats, index)
+        assert choice == interpreted(stats, index)
+        drawn.add(choice)
+        stats.assign(choice[0])
+        if rng.random() < 0.7:
+            stats.update(choice[0], rng.normal(choice[0], 1.0))
+    assert len(drawn) > 3
+
+
+def test_a_policy_loses_the_parameters_of_arms_that_are_out():
+    active = np.array([0, 2])
+    assert restricted(BUILT_IN[1], active, 3).floor == (0.1, 0.2)
+    assert restricted(BUILT_IN[2], active, 3).objective.importance == (1.0, 3.0)
+    assert restricted(BUILT_IN[3], active, 3).allocation == pytest.approx((2 / 7, 5 / 7))
+    assert restricted(BALANCE, active, 3) is BALANCE
+
+
+def configure(**chosen):
+    usual = {
+        "policy": BALANCE,
+        "seed": 7,
+        "warm_up": 0,
+        "control": None,
+        "control_share": 0.0,
+        "reward_range": None,
+        "direction": "maximise",
+        "missing": None,
+        "stopping": (),
+        "failure_probability": 0.05,
+        "metadata": None,
+    }
+    return checked_configuration(**(usual | chosen))
+
+
+requests = st.lists(
+    st.one_of(
+        st.builds(Ask, st.sampled_from("abcdef")),
+        st.builds(Tell, st.sampled_from("abcdef"), st.sampled_from([0.0, 1.0])),
+        st.builds(Correct, st.sampled_from("abcdef"), st.sampled_from([0.0, 1.0]), st.just("why")),
+        st.just(Settle()),
+    ),
+    max_size=30,
+)
+rules = st.sampled_from(
+    [
+        eq.WaitForReward(),
+        eq.WaitForReward(window_seconds=1, hold=True),
+        eq.DefaultReward(value=0.5, window_seconds=1),
+        eq.DefaultReward(value=0.5, window_seconds=1, hold=True, late="ignore"),
+        eq.DropUnit(window_seconds=1, late="ignore"),
+        eq.DropUnit(window_seconds=1),
+    ]
+)
+
+
+@given(requests, st.lists(st.integers(1, 10), min_size=1), rules)
+@settings(max_examples=40)
+def test_batches_of_any_size_give_what_single_requests_give(sequence, sizes, missing):
+    """Planning is pure, and the grouping of requests into transactions shows in no event or result."""
+
+    def play(pieces):
+        clock = StoppedClock()
+        with eq.open_store("memory:", clock=lambda: clock.now) as store:
+            experiment = create(store, policy=eq.EpsilonGreedy(), missing=missing)
+            results = []
+            for piece in pieces:
+                results += experiment.apply(piece)
+            clock.advance(2)
+            results += experiment.apply(sequence[:5])
+            experiment.verify()
+            return [repr(one) for one in results], [event.to_dict() for event in experiment.events()]
+
+    pieces, rest = [], sequence
+    for size in sizes:
+        pieces, rest = [*pieces, rest[:size]], rest[size:]
+    assert play([*pieces, rest]) == play([[one] for one in sequence])
+
+
+def test_planning_changes_nothing_it_was_given():
+    state = State("x", 0, configure())
+    state.set_arms(ARMS, ["active"] * 3, [0.0] * 3)
+    planned = plan(state, {}, (), [Ask("a"), Tell("a", 1.0), Ask("b")], 5)
+    assert (state.n_events, state.n_decisions, state.stats.n_assigned) == (0, 0, 0)
+    assert (planned.state.n_events, planned.state.n_decisions, len(planned.events)) == (3, 2, 3)
+    assert planned.touched == {0, 1}
+
+
+def test_parquet_holds_the_same_as_csv(tmp_path):
+    experiment = create("memory:")
+    assert experiment.export(tmp_path / "none.parquet") == 0
+    assert pl.read_parquet(tmp_path / "none.parquet").shape == (0, 11)
+    experiment.ask_many([f"unit-{i}" for i in range(12_000)])
+    experiment.ask("new", {"a": 1})
+    experiment.tell_many({f"unit-{i}": i / 7 for i in range(0, 12_000, 2)})
+    for ending in ("parquet", "csv", "jsonl"):
+        assert experiment.export(tmp_path / f"out.{ending}") == 12_001
+    frame, table = pl.read_parquet(tmp_path / "out.parquet"), pl.read_csv(tmp_path / "out.csv", try_parse_dates=True)
+    assert frame.columns == table.columns
+    assert frame["reward"].sum() == table["reward"].sum()
+    assert frame["assigned_at"].dtype == pl.Datetime("us", "UTC")
+    assert frame["attributes"][-1] == '{"a": 1}'
+    with pytest.raises(eq.InvalidInput, match=r"\.csv"):
+        experiment.export(tmp_path / "out.xlsx")
+    with pytest.raises(eq.InvalidInput, match="format must be"):
+        experiment.export(tmp_path / "out.csv", "xml")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["none.parquet", "out.csv", "out.jsonl", "out.parquet"]
+
+
+def test_a_status_reads_back_from_json():
+    clock = StoppedClock()
+    with eq.open_store("memory:", clock=clock) as store:
+        rules = [eq.Budget(units=2), eq.Precision(half_width=0.1), eq.Deadline(at=clock.now + timedelta(days=1))]
+        experiment = create(store, stopping=rules, missing=eq.DropUnit(window_seconds=60))
+        experiment.ask_many(["a", "b"])
+        data = json.loads(json.dumps(experiment.status().to_dict()))
+        assert data["stopping"][0] == {"rule": "budget", "met": True, "now": 2, "goal": 2}
+        assert data["stopping"][1] == {"rule": "precision", "met": False, "now": None, "goal": 0.1}
+        assert data["missing"] == "drop after 1 minute"
+        assert data["arms"][0]["mean"] is None
+        assert data["at"].endswith("+00:00")
+
+
+def test_intervals_without_a_range_need_thirty_rewards_that_differ():
+    experiment = create("memory:", policy=eq.Uniform(), arms=["a", "b"])
+    experiment.ask_many([str(i) for i in range(80)])
+    experiment.tell_many({str(i): 1.0 if i % 2 else i / 80 for i in range(80)})
+    status = experiment.status()
+    varied, constant = status.arms
+    assert status.interval == "asymptotic"
+    assert varied.low < varied.mean < varied.high
+    assert constant.half_width is None
+
+
+def test_arms_are_given_floors_in_three_ways():
+    assert checked_arms(["a", "b"], 0.1, None, 0.0) == [("a", 0.1), ("b", 0.1)]
+    assert checked_arms(["a", "b"], [0.1, 0.2], "a", 0.3) == [("a", 0.3), ("b", 0.2)]
+    assert checked_arms(["a", "b"], {"b": 0.1}, None, 0.0) == [("a", 0.0), ("b", 0.1)]
+
+
+def test_a_seed_that_is_not_given_is_drawn_and_kept():
+    with eq.open_store("memory:") as store:
+        seeds = {create(store, f"x{i}", seed=None).configuration.seed for i in range(3)}
+        assert len(seeds) == 3
+
+
+def test_finishing_settles_all_that_is_due_however_many():
+    clock = StoppedClock()
+    store = eq.open_store("memory:", clock=clock)
+    missing = eq.DropUnit(window_seconds=60)
+    experiment = eq.Experiment.create(store, "exam", arms=ARMS, policy=eq.Uniform(), missing=missing)
+    experiment.ask_many([str(number) for number in range(2500)])
+    clock.pass_time(timedelta(minutes=2))
+    experiment.finish()
+    assert (experiment.status().n_dropped, experiment.status().n_pending) == (2500, 0)
+    experiment.verify()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"stopping": 5}, "stopping must hold rules"),
+        ({"metadata": [1]}, "metadata must be a dictionary"),
+        ({"failure_probability": 0}, r"failure_probability must be in \(0, 1\); got 0"),
+        ({"failure_probability": 1}, r"failure_probability must be in \(0, 1\); got 1"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_told_apart_from_bugs(settings, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        eq.Experiment.create("memory:", "exam", arms=ARMS, policy=eq.Uniform(), **settings)

@@ -1,0 +1,202 @@
+"""Databases of other times and other people: opened, upgraded on request, or refused with a clear word."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import equipoise as eq
+from equipoise.store import opening, schema, upgrade
+
+DATA = Path(__file__).parent / "data"
+
+
+def file_url(path):
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return file_url(tmp_path / "store.db")
+    return request.getfixturevalue("postgresql_url")
+
+
+def fill(store):
+    """Make an experiment of every kind of event, as `tests/data/schema_1.db` was made with seed 7."""
+    settings = {"policy": eq.ForcingBalance(reward_weight=0.7, tracking="windowed"), "seed": 7}
+    experiment = eq.Experiment.create(
+        store, "old", arms=["line", "pie", "none"], floor=0.05, warm_up=2, reward_range=(0, 1), who="ann", **settings
+    )
+    for number in range(20):
+        experiment.ask(f"unit-{number}", {"class": "4b"})
+        if number % 4:
+            experiment.tell(f"unit-{number}", number / 20)
+    experiment.correct("unit-1", 0.75, "misread")
+    experiment.change_weight(0.9)
+    experiment.add_arm("cake", floor=0.1)
+    experiment.pause_arm("pie")
+    experiment.ask_many([f"more-{number}" for number in range(10)])
+    missing = eq.DefaultReward(value=0.0, window_seconds=1e-6)
+    other = eq.Experiment.create(store, "missing", arms=["a", "b"], policy=eq.Uniform(), missing=missing, seed=7)
+    other.ask_many(["x", "y", "z"])
+    other.settle()
+    held = eq.WaitForReward(window_seconds=1e9, hold=True)
+    third = eq.Experiment.create(store, "held", arms=["a", "b"], policy=eq.Uniform(), missing=held, seed=7)
+    third.ask_many(["x", "y", "z"])
+    third.tell("x", 1.0)
+    third.stop()
+
+
+def test_a_file_of_the_first_schema_opens_and_goes_on(tmp_path):
+    shutil.copy(DATA / "schema_1.db", tmp_path / "old.db")
+    url = file_url(tmp_path / "old.db")
+    assert upgrade(url)[1] == schema.REVISION
+    with eq.open_store(url) as store:
+        names = [one.name for one in eq.Experiment.list(store)]
+        assert names == ["old", "missing", "held"]
+        for name in names:
+            eq.Experiment.open(store, name).verify()
+        old = eq.Experiment.open(store, "old")
+        assert old.ask("unit-3") == old.assignment("unit-3")
+        assert [arm.assigned for arm in old.status().arms] == [8, 5, 9, 8]
+        assert old.ask("new").new
+        old.verify()
+
+
+def test_migrations_make_the_schema_of_the_code(tmp_path):
+    """Statement by statement, on SQLite, which keeps them as they were."""
+    migrated, direct = file_url(tmp_path / "migrated.db"), sa.create_engine(file_url(tmp_path / "direct.db"))
+    eq.open_store(migrated).close()
+    schema.metadata.create_all(direct)
+    direct.dispose()
+    assert statements(tmp_path / "migrated.db") == statements(tmp_path / "direct.db")
+    assert ScriptDirectory(str(opening.MIGRATIONS)).get_heads() == [schema.REVISION]
+
+
+def statements(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
+    return {name: " ".join(sql.split()) for name, sql in rows if name != schema.VERSION_TABLE}
+
+
+def test_migrations_make_the_schema_of_the_code_on_postgresql(postgresql_url):
+    with eq.open_store(postgresql_url) as store, store.database.engine.connect() as connection:
+        # Alembic cannot compare an index on an expression.
+        options = {"version_table": schema.VERSION_TABLE, "include_name": lambda name, kind, _: kind != "index"}
+        context = MigrationContext.configure(connection, opts=options)
+        indexed = [one for one in compare_metadata(context, schema.metadata) if one[0] != "add_index"]
+        assert indexed == []
+        names = {index["name"] for index in sa.inspect(connection).get_indexes("events")}
+        assert names == {"one_event_of_a_kind_per_unit"}
+
+
+@pytest.fixture
+def next_revision(tmp_path, monkeypatch):
+    """A package with one more revision than ours."""
+    later = tmp_path / "migrations"
+    shutil.copytree(opening.MIGRATIONS, later)
+    (later / "versions" / "revision_2.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\n"
+        "revision, down_revision, branch_labels, depends_on = '2', '1', None, None\n"
+        "def upgrade():\n    op.add_column('experiments', sa.Column('colour', sa.Text))\n"
+    )
+
+    def install():
+        monkeypatch.setattr(opening, "MIGRATIONS", later)
+        monkeypatch.setattr(schema, "REVISION", "2")
+
+    return install
+
+
+def has_colour(url):
+    engine = opening.database_at(url).engine
+    found = "colour" in {column["name"] for column in sa.inspect(engine).get_columns("experiments")}
+    engine.dispose()
+    return found
+
+
+def test_an_older_database_without_experiments_is_brought_up_to_date(url, next_revision):
+    eq.open_store(url).close()
+    next_revision()
+    eq.open_store(url).close()
+    assert has_colour(url)
+
+
+def test_an_older_database_with_experiments_is_changed_on_request_only(url, next_revision):
+    with eq.open_store(url) as store:
+        fill(store)
+    next_revision()
+    with pytest.raises(eq.UpgradeNeeded, match="equipoise upgrade --store"):
+        eq.open_store(url)
+    assert not has_colour(url)
+    assert upgrade(url) == ("1", "2")
+    assert upgrade(url) == ("2", "2")
+    assert has_colour(url)
+    with eq.open_store(url) as store:
+        eq.Experiment.open(store, "old").verify()
+
+
+def test_a_newer_database_is_refused(url, next_revision, monkeypatch):
+    eq.open_store(url).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "REVISION", schema.REVISION)
+        next_revision()
+        upgrade(url)
+    monkeypatch.undo()
+    with pytest.raises(eq.StoreMismatch, match="revision 2; this version of equipoise knows up to 1"):
+        eq.open_store(url)
+
+
+def test_a_database_of_someone_else_is_left_alone(url):
+    engine = opening.database_at(url).engine
+    with engine.connect() as connection:
+        connection.execute(sa.text("CREATE TABLE events (id INTEGER)"))
+        connection.commit()
+    engine.dispose()
+    with pytest.raises(eq.StoreMismatch, match="tables called events that equipoise did not make"):
+        eq.open_store(url)
+    with pytest.raises(eq.StoreMismatch):
+        upgrade(url)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    (tmp_path / "text.db").write_text("no database at all, but long enough to look like a header of one" * 20)
+    with pytest.raises(eq.StoreMismatch, match="no SQLite database"):
+        eq.open_store(file_url(tmp_path / "text.db"))
+    with pytest.raises(eq.StoreUnavailable, match="does not exist"):
+        eq.open_store(file_url(tmp_path / "nowhere" / "store.db"))
+    with pytest.raises(eq.StoreUnavailable, match="is a directory"):
+        eq.open_store(file_url(tmp_path))
+    for url in ("", "store.db", "mysql://localhost/x", "sqlite://", "sqlite:///:memory:", None, 5):
+        with pytest.raises(eq.InvalidInput, match=r"sqlite:///file\.db"):
+            eq.open_store(url)
+
+
+def test_a_password_is_never_shown():
+    with pytest.raises(eq.StoreUnavailable) as refused:
+        eq.open_store("postgresql://ann:secret@localhost:1/school")
+    assert "secret" not in str(refused.value)
+    assert "ann:***@localhost" in str(refused.value)
+
+
+def test_a_schema_that_does_not_exist_is_told(postgresql):
+    with pytest.raises(eq.StoreUnavailable, match="CREATE SCHEMA"):
+        eq.open_store(f"{postgresql}&options=-csearch_path%3Dnowhere")
+
+
+def test_a_file_keeps_what_makes_it_safe(tmp_path):
+    url = file_url(tmp_path / "store.db")
+    with eq.open_store(url) as store, store.database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
