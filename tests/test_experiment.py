@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import multiprocessing
@@ -10,7 +11,7 @@ import os
 import sqlite3
 import sys
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,12 @@ from own_policies import Curious, CuriousCompiled, DOptimal, LeastAssigned
 from store_worker import work
 
 import equipoise as eq
-from equipoise.experiment import Ask, Correct, Settle, Tell
+from equipoise.experiment import Ask, Correct, Finish, Settle, Tell
 from equipoise.experiment.configuration import checked_arms, checked_configuration
 from equipoise.experiment.deciding import Decider, restricted
 from equipoise.experiment.planning import plan
 from equipoise.experiment.state import State
-from equipoise.store import sqlite
+from equipoise.store import Store, sqlite
 from equipoise.store.transaction import Transaction
 from equipoise.testing.stores import StoppedClock
 
@@ -378,7 +379,7 @@ def test_a_status_reads_back_from_json():
         data = json.loads(json.dumps(experiment.status().to_dict()))
         assert data["stopping"][0] == {"rule": "budget", "met": True, "now": 2, "goal": 2}
         assert data["stopping"][1] == {"rule": "precision", "met": False, "now": None, "goal": 0.1}
-        assert data["missing"] == "drop after 1 minute"
+        assert data["missing"].startswith("drop after 1 minute; ")
         assert data["arms"][0]["mean"] is None
         assert data["at"].endswith("+00:00")
 
@@ -412,7 +413,7 @@ def test_finishing_settles_all_that_is_due_however_many():
     missing = eq.DropUnit(window_seconds=60)
     experiment = eq.Experiment.create(store, "exam", arms=ARMS, policy=eq.Uniform(), missing=missing)
     experiment.ask_many([str(number) for number in range(2500)])
-    clock.pass_time(timedelta(minutes=2))
+    clock.advance(120)
     experiment.finish()
     assert (experiment.status().n_dropped, experiment.status().n_pending) == (2500, 0)
     experiment.verify()
@@ -430,3 +431,324 @@ def test_finishing_settles_all_that_is_due_however_many():
 def test_settings_of_the_wrong_kind_are_told_apart_from_bugs(settings, message):
     with pytest.raises(eq.InvalidInput, match=message):
         eq.Experiment.create("memory:", "exam", arms=ARMS, policy=eq.Uniform(), **settings)
+
+
+class TestSharesDuringWarmUp:
+    """Shares kept for arms hold from the first decision on: p = f + (1 - sum f) q, with q the rule of the warm-up."""
+
+    @pytest.mark.parametrize("policy", [BALANCE, LeastAssigned(patience=2)], ids=lambda policy: type(policy).__name__)
+    def test_the_probability_is_the_share_plus_the_rest_of_the_warm_up(self, policy):
+        experiment = create("memory:", policy=policy, floor=0.1, control="none", control_share=0.3, warm_up=20)
+        counts, kept = dict.fromkeys(ARMS, 0), {"line": 0.1, "pie": 0.1, "none": 0.3}
+        drawn_by_share = 0
+        for number in range(100):
+            assignment = experiment.ask(f"unit-{number}")
+            fewest = min(counts.values())
+            if fewest >= 20:
+                break
+            fair = [arm for arm in ARMS if counts[arm] == fewest]
+            chance = 1 / len(fair) if assignment.arm in fair else 0.0
+            assert assignment.probability == pytest.approx(kept[assignment.arm] + 0.5 * chance, rel=1e-12)
+            assert not (assignment.forced and not chance)
+            drawn_by_share += not assignment.forced
+            counts[assignment.arm] += 1
+        assert min(counts.values()) == 20
+        assert drawn_by_share > 10
+        experiment.verify()
+
+    def test_the_logged_probability_is_the_true_one(self):
+        """Over many seeds, an arm is drawn as often as its probability says, at every step of the warm-up."""
+        hits, expected, variance = 0, 0.0, 0.0
+        for seed in range(600):
+            decider = Decider(configure(seed=seed, warm_up=3), ["active"] * 3, [0.2, 0.1, 0.0])
+            stats = eq.ArmStats(3)
+            for index in range(5):
+                fair = stats.assigned == stats.assigned.min()
+                chances = decider.share + (1 - decider.share.sum()) * fair / fair.sum()
+                arm, probability, _ = decider.decide(stats, index)
+                assert probability == pytest.approx(chances[arm], rel=1e-12)
+                hits, expected = hits + (arm == 0), expected + chances[0]
+                variance += chances[0] * (1 - chances[0])
+                stats.assign(arm)
+        assert abs(hits - expected) < 4 * math.sqrt(variance)
+
+
+class TestRebuild:
+    def test_other_processes_take_over_what_was_rebuilt(self, url):
+        with eq.open_store(url) as here, eq.open_store(url) as there:
+            experiment = create(here, who="ann")
+            experiment.ask_many(["a", "b", "c"])
+            experiment.tell("a", 1.0)
+            right = experiment.status().arms
+            here.change(
+                None, lambda t: t.connection.exec_driver_sql("UPDATE arms SET assigned = 9, name = name || '!'")
+            )
+            other = eq.Experiment.open(there, "fractions")
+            assert other.ask("a").arm == "line!"  # it has read the spoilt table
+            assert other.status().arms != right
+            assert experiment.rebuild()
+            assert other.status().arms == right
+            last = list(other.events())[-1]
+            assert (last.kind, last.who) == ("rebuilt", "ann")
+            other.ask("d")
+            other.verify()
+            assert not experiment.rebuild()
+
+    def test_a_decision_that_differs_changes_no_table(self):
+        """What was decided is believed; if the tables say the same, there is nothing to write."""
+        experiment = create("memory:")
+        experiment.ask_many(["a", "b", "c"])
+        experiment.store.change(
+            None, lambda t: t.connection.exec_driver_sql("UPDATE events SET probability = 0.3 WHERE number = 3")
+        )
+        with pytest.raises(eq.VerificationFailed):
+            experiment.verify()
+        assert not experiment.rebuild()
+        assert experiment.status().n_events == 4
+
+
+class TestLostAnswers:
+    """A connection that is lost while committing makes a store run the work again, on what it has written."""
+
+    @pytest.fixture
+    def twice(self, monkeypatch):
+        """Run everything that is changed twice, as after a commit whose answer was lost."""
+        once = Store.change
+
+        def change(store, experiment, work):
+            once(store, experiment, work)
+            return once(store, experiment, work)
+
+        return lambda: monkeypatch.setattr(Store, "change", change)
+
+    def test_an_arm_is_added_once(self, twice):
+        experiment = create("memory:")
+        twice()
+        experiment.add_arm("cake", floor=0.1)
+        assert [arm.arm for arm in experiment.status().arms] == [*ARMS, "cake"]
+        assert experiment.status().n_events == 2
+
+    def test_an_arm_that_is_there_may_be_added_again_if_it_is_the_same(self):
+        experiment = create("memory:")
+        experiment.add_arm("cake", floor=0.1)
+        experiment.add_arm("cake", floor=0.1)
+        assert experiment.status().n_events == 2
+        with pytest.raises(eq.InvalidInput, match=r"has an arm 'cake' already, with floor 0\.1"):
+            experiment.add_arm("cake")
+        experiment.pause_arm("cake")
+        with pytest.raises(eq.InvalidInput, match="already, and it is paused"):
+            experiment.add_arm("cake", floor=0.1)
+
+    def test_an_experiment_is_copied_once(self, url, twice):
+        with eq.open_store("memory:") as here, eq.open_store(url) as there:
+            experiment = create(here)
+            experiment.ask_many(["a", "b"])
+            twice()
+            copied = experiment.copy_to(there)
+            assert copied.verify().n_events == 3
+            assert experiment.copy_to(there).verify().n_events == 3  # also on purpose
+            copied.ask("c")
+            with pytest.raises(eq.ExperimentExists):
+                experiment.copy_to(there)
+            experiment.ask("c")  # as many events, but at another time
+            with pytest.raises(eq.ExperimentExists):
+                experiment.copy_to(there)
+
+    def test_a_copy_into_the_same_store_is_refused(self, url):
+        with eq.open_store(url) as store, eq.open_store(url) as again:
+            experiment = create(store)
+            for target in (store, again, url):
+                with pytest.raises(eq.ExperimentExists, match="is where 'fractions' is already"):
+                    experiment.copy_to(target)
+
+
+class TestFinishing:
+    def test_is_refused_while_rewards_are_held(self):
+        clock = StoppedClock()
+        with eq.open_store("memory:", clock=clock) as store:
+            experiment = create(store, missing=eq.WaitForReward(window_seconds=86_400, hold=True))
+            first = experiment.ask("a")
+            clock.advance(3600)
+            second = experiment.ask("b")
+            experiment.ask("c")
+            experiment.tell_many({"a": 1.0, "b": 0.0})
+            last = second.at + timedelta(days=1)
+            with pytest.raises(eq.RewardsHeld, match="holds back 2 rewards") as refused:
+                experiment.finish()
+            assert f"{last:%Y-%m-%d %H:%M}" in refused.value.hint
+            assert experiment.status().state == "enrolling"
+            clock.now = first.at + timedelta(days=1)
+            with pytest.raises(eq.RewardsHeld, match="holds back 1 reward "):
+                experiment.finish()
+            clock.now = last
+            experiment.finish()
+            assert experiment.status().n_rewarded == 2
+            experiment.verify()
+
+    def test_counts_what_was_told_in_the_same_batch(self):
+        experiment = create("memory:", missing=eq.WaitForReward(window_seconds=60, hold=True))
+        *_, answer = experiment.apply([Ask("a"), Tell("a", 1.0), Finish()])
+        assert isinstance(answer, eq.RewardsHeld)
+
+    def test_can_be_had_anyway(self):
+        experiment = create("memory:", missing=eq.WaitForReward(window_seconds=60, hold=True))
+        experiment.ask("a")
+        experiment.tell("a", 1.0)
+        experiment.finish(anyway=True)
+        status = experiment.status()
+        assert (status.state, status.n_rewarded, status.n_held) == ("finished", 0, 1)
+        experiment.finish()
+        experiment.verify()
+
+
+def test_a_dropped_unit_stays_dropped():
+    clock = StoppedClock()
+    with eq.open_store("memory:", clock=clock) as store:
+        experiment = create(store, missing=eq.DropUnit(window_seconds=60))
+        experiment.ask("a")
+        clock.advance(61)
+        assert not experiment.tell("a", 1.0).counted
+        status = experiment.status()
+        assert (status.n_dropped, status.n_rewarded) == (1, 0)
+        assert status.missing == "drop after 1 minute; late rewards are only logged"
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        (eq.WaitForReward(), "wait for ever"),
+        (
+            eq.WaitForReward(window_seconds=60, hold=True),
+            "wait for ever; overdue after 1 minute; rewards are held until then",
+        ),
+        (
+            eq.DefaultReward(value=0, window_seconds=60),
+            "count 0 after 1 minute; late rewards replace it",
+        ),
+        (
+            eq.DropUnit(window_seconds=60, hold=True, late="count"),
+            "drop after 1 minute; late rewards count; rewards are held until then",
+        ),
+    ],
+)
+def test_a_rule_for_missing_rewards_says_all_it_does(missing, words):
+    assert missing.describe() == words
+
+
+class TestStoresThatAreNoLongerThere:
+    def test_a_closed_store_in_memory_says_so(self):
+        store = eq.open_store("memory:")
+        experiment = create(store)
+        store.close()
+        for use in (lambda: experiment.ask("a"), experiment.status, lambda: eq.Experiment.list(store)):
+            with pytest.raises(eq.StoreError, match="is closed"):
+                use()
+
+    @pytest.mark.parametrize("what", ["deleted", "replaced"])
+    def test_a_file_that_is_gone_takes_no_more_writes(self, tmp_path, what):
+        path = tmp_path / "store.db"
+        with eq.open_store(f"sqlite:///{path}") as store:
+            experiment = create(store)
+            experiment.ask("a")
+            kept = tmp_path / "kept.db"
+            path.rename(kept)
+            if what == "replaced":
+                with eq.open_store(f"sqlite:///{tmp_path}/another.db") as other:
+                    create(other, "another")
+                (tmp_path / "another.db").rename(path)
+            for _ in range(2):
+                with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
+                    experiment.ask("b")
+                with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
+                    create(store, "new")
+            store.database.engine.dispose()  # new connections must not make a new file, or use another one
+            with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
+                experiment.status()
+            assert path.exists() == (what == "replaced")
+            kept.rename(path)
+            assert experiment.ask("b").number == 1
+            experiment.verify()
+
+
+class TestAddresses:
+    def test_options_of_a_file_are_refused(self, tmp_path):
+        with pytest.raises(eq.InvalidInput, match=r"takes no options; got \?mode=ro"):
+            eq.open_store(f"sqlite:///{tmp_path}/x.db?mode=ro")
+        assert not list(tmp_path.iterdir())
+
+    def test_the_home_directory_is_found(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        with eq.open_store("sqlite:///~/x.db") as store:
+            assert store.url == f"sqlite:///{tmp_path}/x.db"
+        assert (tmp_path / "x.db").exists()
+
+
+class TestExportTargets:
+    def test_a_folder_that_is_not_there_is_named(self, tmp_path):
+        with pytest.raises(eq.InvalidInput, match=r"the folder .*/nowhere does not exist") as refused:
+            create("memory:").export(tmp_path / "nowhere" / "out.csv")
+        assert "partial" not in str(refused.value)
+        (tmp_path / "out.csv").mkdir()
+        with pytest.raises(eq.InvalidInput, match=r"out\.csv is a folder"):
+            create("memory:").export(tmp_path / "out.csv")
+
+    def test_an_open_file_needs_a_format_and_the_right_kind(self):
+        experiment = create("memory:")
+        experiment.ask("a")
+        with pytest.raises(eq.InvalidInput, match="csv, jsonl or parquet"):
+            experiment.export(io.StringIO())
+        with pytest.raises(eq.InvalidInput, match="opened as text"):
+            experiment.export(io.BytesIO(), "csv")
+        with pytest.raises(eq.InvalidInput, match="opened as binary"):
+            experiment.export(io.StringIO(), "parquet")
+        with pytest.raises(eq.InvalidInput, match="a path or an open file; got 5"):
+            experiment.export(5, "csv")
+        target = io.BytesIO()
+        assert experiment.export(target, "parquet") == 1
+        target.seek(0)
+        assert pl.read_parquet(target)["unit"].to_list() == ["a"]
+
+
+def test_a_default_outside_the_range_is_named():
+    missing = eq.DefaultReward(value=5, window_seconds=60)
+    with pytest.raises(eq.InvalidInput, match=r"the default value of missing rewards must be in \[0, 1\].*got 5"):
+        create("memory:", missing=missing, reward_range=(0, 1))
+
+
+@pytest.mark.parametrize("now", [datetime(2027, 1, 1), "2027-01-01", None])
+def test_a_clock_without_a_zone_is_refused(now):
+    with eq.open_store("memory:", clock=lambda: now) as store, pytest.raises(eq.InvalidInput, match="clock must"):
+        create(store)
+
+
+def test_attributes_can_be_given_to_many_at_once():
+    experiment = create("memory:")
+    experiment.ask_many([("a", {"class": "4b"}), "b", ("c", None)])
+    experiment.ask_many({"d": {"class": "5c"}, "e": None})
+    details = [event.details.get("attributes") for event in experiment.events() if event.kind == "assigned"]
+    assert details == [{"class": "4b"}, None, None, {"class": "5c"}, None]
+    for units in ([("a", "b", "c")], {"f": 1.0}):
+        with pytest.raises(eq.InvalidInput):
+            experiment.ask_many(units)
+
+
+@pytest.mark.parametrize("text", [" ", "\u2003", " a", "a ", "a\u00a0"])
+def test_blanks_around_names_are_refused(text):
+    experiment = create("memory:")
+    for use in (
+        lambda: experiment.ask(text),
+        lambda: experiment.add_arm(text),
+        lambda: create(experiment.store, text),
+        lambda: create(experiment.store, "new", arms=["a", text]),
+    ):
+        with pytest.raises(eq.InvalidInput, match=r"must not (begin or end with|be) blanks?"):
+            use()
+    assert experiment.ask("a b").new
+
+
+def test_what_experiments_return_can_be_named():
+    experiment = create("memory:")
+    experiment.tell_many({one.unit: float(one.number) for one in experiment.ask_many(str(i) for i in range(9))})
+    assert isinstance(experiment.history(), eq.experiment.History)
+    assert isinstance(experiment.what_if(0.9), eq.experiment.WhatIf)
+    assert isinstance(experiment.verify(), eq.experiment.Verification)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from equipoise.errors import NoSuchWeight as NoSuchWeight
     from equipoise.errors import NotRewarded as NotRewarded
     from equipoise.errors import RewardConflict as RewardConflict
+    from equipoise.errors import RewardsHeld as RewardsHeld
     from equipoise.errors import StoreError as StoreError
     from equipoise.errors import StoreMismatch as StoreMismatch
     from equipoise.errors import StoreUnavailable as StoreUnavailable
@@ -103,6 +104,7 @@ _HOME = {
         "NoSuchWeight",
         "NotRewarded",
         "RewardConflict",
+        "RewardsHeld",
         "StoreError",
         "StoreMismatch",
         "StoreUnavailable",

@@ -13,6 +13,7 @@
     ├── UnknownUnit                          a reward for a unit that was never assigned
     ├── RewardConflict                       another reward was told for the unit before
     ├── NotRewarded                          a correction of a reward that was never told
+    ├── RewardsHeld                          an end of an experiment that has rewards not counted yet
     ├── EnrolmentClosed                      a new unit for an experiment that takes none now
     ├── ExperimentFinished                   a change to an experiment that is over
     ├── TooFewRewards                        something that needs estimates, before there are any
@@ -91,6 +92,10 @@ class RewardConflict(EquipoiseError):
 
 class NotRewarded(EquipoiseError):
     """There is no told reward to correct."""
+
+
+class RewardsHeld(EquipoiseError):
+    """The experiment cannot be finished yet: rewards that are held back would never be counted."""
 
 
 class EnrolmentClosed(EquipoiseError):

@@ -3,6 +3,7 @@
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.events import Event
 from equipoise.experiment.experiment import Experiment, ExperimentSummary
+from equipoise.experiment.history import History
 from equipoise.experiment.missing import DefaultReward, DropUnit, MissingReward, WaitForReward
 from equipoise.experiment.requests import (
     AddArm,
@@ -24,6 +25,8 @@ from equipoise.experiment.requests import (
 )
 from equipoise.experiment.status import ArmStatus, Status
 from equipoise.experiment.stopping import Budget, Deadline, Precision, Progress, StoppingRule
+from equipoise.experiment.verifying import Verification
+from equipoise.experiment.what_if import WhatIf
 
 __all__ = [
     "AddArm",
@@ -41,6 +44,7 @@ __all__ = [
     "Experiment",
     "ExperimentSummary",
     "Finish",
+    "History",
     "MissingReward",
     "Pause",
     "PauseArm",
@@ -56,5 +60,7 @@ __all__ = [
     "StoppingRule",
     "Tell",
     "ToldReward",
+    "Verification",
     "WaitForReward",
+    "WhatIf",
 ]

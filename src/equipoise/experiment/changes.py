@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _STATE_AFTER = {"paused": PAUSED, "resumed": ENROLLING, "stopped": STOPPED, "finished": FINISHED}
 _ARM_STATE_AFTER = {"arm_paused": PAUSED, "arm_resumed": ACTIVE, "arm_retired": RETIRED}
 UNIT_KINDS = ("assigned", "rewarded", "counted", "expired", "corrected")
-KINDS = ("created", *UNIT_KINDS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed")
+KINDS = ("created", *UNIT_KINDS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
 """Every kind of event in a log."""
 
 
@@ -41,7 +41,7 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
         )
     elif kind == "weight_changed":
         state.set_configuration(state.configuration.with_weight(details["reward_weight"]))
-    else:
+    elif kind != "rebuilt":  # which tells other processes to read the tables again, and changes nothing else
         raise InvalidInput(f"unknown kind of event {kind!r}; known are {', '.join(KINDS)}")
 
 

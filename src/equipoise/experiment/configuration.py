@@ -144,8 +144,11 @@ def checked_configuration(
         failure_probability=delta,
         metadata=checked_data("metadata", metadata, LARGEST_METADATA) or {},
     )
-    if hasattr(rule, "value"):
-        configuration.checked_reward(rule.value)
+    if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
+        raise InvalidInput(
+            f"the default value of missing rewards must be in [{bounds[0]:g}, {bounds[1]:g}], the declared range; "
+            f"got {rule.value:g}"
+        )
     return configuration
 
 

@@ -93,7 +93,7 @@ class Decider:
 
     def _interpreted(self) -> Decide:
         """Return the same for a policy that is written in Python; see `kernels.assignment` for the why of each step."""
-        from equipoise.kernels.assignment import warm_up_arm
+        from equipoise.kernels.assignment import warm_up_chances
         from equipoise.kernels.random import decision_uniform
         from equipoise.kernels.tracking import draw
 
@@ -104,15 +104,17 @@ class Decider:
         def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
             own = stats.only(self.active)
             uniform = decision_uniform(self.seed, 0, index)
-            place, ties = warm_up_arm(own.assigned, self.warm_up, uniform)
-            if place >= 0:
-                return int(self.active[place]), 1.0 / ties, True
-            forced = False
-            if uniform < kept:
+            rest, forced = (uniform - kept) / (1.0 - kept), False
+            chances = np.empty(self.active.size)
+            if warm_up_chances(own.assigned, self.warm_up, chances):
+                forced = uniform >= kept
+                place = draw(chances, rest) if forced else draw(self.share, uniform)
+                chance = float(chances[place])
+            elif uniform < kept:
                 place = draw(self.share, uniform)
                 chance = float(self.policy.probabilities(own)[place])
             else:
-                place, chance, forced = choose(own, (uniform - kept) / (1.0 - kept))
+                place, chance, forced = choose(own, rest)
             return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced
 
         return decide

@@ -23,7 +23,7 @@ class Event:
         Its place in the log of the experiment, from 1.
     kind : str
         created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
-        arm_paused, arm_resumed, arm_retired or weight_changed.
+        arm_paused, arm_resumed, arm_retired, weight_changed or rebuilt.
     at : datetime
         When, in UTC.
     who : str or None

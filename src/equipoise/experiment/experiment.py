@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -24,7 +25,7 @@ from equipoise.store import Store, open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import IO
 
@@ -161,7 +162,7 @@ class Experiment:
             missing=missing,
             stopping=stopping,
             failure_probability=failure_probability,
-            metadata=dict(metadata.items()) if hasattr(metadata, "items") else metadata,
+            metadata=dict(metadata) if isinstance(metadata, Mapping) else metadata,
         )
         kept = dict(floor.items()) if hasattr(floor, "items") else floor
         pairs = checked_arms(arms, kept, control, configuration.control_share)
@@ -213,9 +214,23 @@ class Experiment:
         """
         return cast(Assignment, self._one(ask_for.Ask(unit, attributes, who=self.who)))
 
-    def ask_many(self, units: Iterable[str]) -> Assignments:
-        """Return the arms of several units, in one transaction: what as many single asks would give."""
-        return self._together([ask_for.Ask(unit, who=self.who) for unit in _several("units", units)])
+    def ask_many(
+        self,
+        units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None],
+    ) -> Assignments:
+        """Return the arms of several units, in one transaction: what as many single asks would give.
+
+        Attributes to log come as pairs of a unit and its attributes, or as a mapping from one to the other.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> [one.arm for one in experiment.ask_many(["ada", ("bob", {"class": "4b"})])]
+        ['a', 'b']
+        """
+        several = units.items() if isinstance(units, Mapping) else _several("units", units)
+        return self._together([_ask(one, self.who) for one in several])
 
     def tell(self, unit: str, reward: float) -> ToldReward:
         """Record the reward of a unit that was assigned, however late; telling the same again changes nothing."""
@@ -279,14 +294,15 @@ class Experiment:
         """Take no new units any more; rewards are still accepted."""
         self._one(ask_for.Stop(who=self.who))
 
-    def finish(self) -> None:
+    def finish(self, *, anyway: bool = False) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
-        Units whose window has passed are settled first. Rewards that are still held back stay outside the estimates: stop
-        the experiment, and finish it when the last window has passed.
+        Units whose window has passed are settled first. While rewards are held back, this is refused with
+        `RewardsHeld`, which says when the last window passes: `stop` the experiment first and finish it then. With
+        `anyway` it is finished at once, and those rewards stay outside the estimates for ever.
         """
         self.settle()
-        self._one(ask_for.Finish(who=self.who))
+        self._one(ask_for.Finish(anyway, who=self.who))
 
     def add_arm(self, name: str, *, floor: float = 0.0) -> None:
         """Add an arm; the policy gives it what it has missed, as it would any arm with few pulls."""
@@ -396,22 +412,31 @@ class Experiment:
         return self.store.read(lambda transaction: verify(transaction, self._id, self.name), repeatable=False)
 
     def rebuild(self) -> bool:
-        """Write statistics and everything else that is kept from the log anew; return whether anything changed."""
+        """Write statistics and everything else that is kept from the log anew; return whether anything changed.
+
+        If so, that is logged too, and other programs that use the experiment read it all again.
+        """
         from equipoise.experiment.rebuilding import rebuild
 
-        changed = self.store.change(self._id, lambda transaction: rebuild(transaction, self._id, self.name))
+        now, who = microseconds(self.store.now()), checked_who(self.who)
+        changed = self.store.change(self._id, lambda transaction: rebuild(transaction, self._id, self.name, now, who))
         self.store.states.pop(self._id, None)
         return changed
 
-    def export(self, target: str | os.PathLike[str] | IO[str], format: str | None = None) -> int:  # noqa: A002
+    def export(
+        self,
+        target: str | os.PathLike[str] | IO[str] | IO[bytes],
+        format: str | None = None,  # noqa: A002
+    ) -> int:
         """Write one row per unit, with its assignment and reward, and return how many there are.
 
         Parameters
         ----------
-        target : path or text file
-            Where to; a file that exists is replaced when the new one is complete.
+        target : path or open file
+            Where to; a file that exists is replaced when the new one is complete. A file that is open must be so for
+            text, or for bytes where Parquet is written.
         format : {"csv", "jsonl", "parquet"}, optional
-            By the path's ending if it is not given. Parquet needs a path, and the extra `frames`.
+            By the path's ending if it is not given. Parquet needs the extra `frames`.
         """
         from equipoise.experiment.exporting import export
 
@@ -426,7 +451,7 @@ class Experiment:
         from equipoise.experiment.copying import copy
 
         opened = _opened(store)
-        if opened is self.store:
+        if opened is self.store:  # a store in memory would wait for itself
             raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
         self.store.read(self._load)
         number = self.store.read(
@@ -463,7 +488,9 @@ class Experiment:
             windowed = missing.window_seconds is not None and state.state != FINISHED
             due = transaction.due(self._id, now, MOST_SETTLED) if windowed else ()
             known = read_units(transaction.unit_events(self._id, units), missing) if units else {}
-            planned = plan(state, known, due, checked, now)
+            finishing = any(type(request) is ask_for.Finish for request in checked)
+            last_held = transaction.last_held(self._id) if finishing else None
+            planned = plan(state, known, due, checked, now, last_held)
             if together:
                 _raise_first(planned.results)
             write_plan(transaction, self._id, planned)
@@ -511,6 +538,12 @@ def _raise_first(results: Iterable[Any]) -> None:
     for result in results:
         if isinstance(result, EquipoiseError):
             raise result
+
+
+def _ask(one: Any, who: str | None) -> ask_for.Ask:
+    if type(one) is tuple and len(one) == 2:
+        return ask_for.Ask(one[0], one[1], who=who)
+    return ask_for.Ask(one, who=who)
 
 
 def _several(what: str, values: Any) -> Iterable[Any]:

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import os
+import shutil
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -54,27 +56,52 @@ _CORRECTED = "SELECT decision, reward FROM events WHERE experiment = ? AND kind 
 
 
 def export(
-    transaction: Transaction, experiment: int, state: State, target: str | os.PathLike[str] | IO[str], form: str | None
+    transaction: Transaction,
+    experiment: int,
+    state: State,
+    target: str | os.PathLike[str] | IO[str] | IO[bytes],
+    form: str | None,
 ) -> int:
     """Write the table of an experiment and return the number of rows."""
-    named = isinstance(target, (str, os.PathLike))
-    if form is None and named:
-        form = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}.get(
-            Path(os.fspath(target)).suffix.lower()  # type: ignore[arg-type]
-        )
+    path = Path(os.fspath(target)) if isinstance(target, (str, os.PathLike)) else None
+    if form is None and path is not None:
+        form = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}.get(path.suffix.lower())
         if form is None:
             raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {target!r}")
+    if form is None:
+        raise InvalidInput("an open file to export to needs a format: csv, jsonl or parquet")
     chosen = checks.one_of("format", form, FORMATS)
     pieces = _pieces(transaction, experiment, state)
-    if not named:
-        if chosen == "parquet":
-            raise InvalidInput("Parquet can be written to a path only")
-        return _write_text(pieces, target, chosen)  # type: ignore[arg-type]
-    with _replacing(Path(os.fspath(target))) as partial:  # type: ignore[arg-type]
+    if path is None:
+        return _write_open(pieces, target, chosen)
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the folder {path.parent} does not exist", hint=f"mkdir -p {path.parent}")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder, not a file to export to")
+    with _replacing(path) as partial:
         if chosen == "parquet":
             return _write_parquet(pieces, partial)
         with partial.open("w", encoding="utf-8", newline="") as file:
             return _write_text(pieces, file, chosen)
+
+
+def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -> int:
+    """Write to a file that somebody else has opened."""
+    if not hasattr(file, "write"):
+        raise InvalidInput(f"what to export to must be a path or an open file; got {file!r}")
+    kind, nothing = ("binary", b"") if form == "parquet" else ("text", "")
+    try:
+        file.write(nothing)
+    except TypeError:
+        raise InvalidInput(f"a file to export {form} to must be opened as {kind}; got {file!r}") from None
+    if form != "parquet":
+        return _write_text(pieces, file, form)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "table.parquet"
+        count = _write_parquet(pieces, path)
+        with path.open("rb") as table:
+            shutil.copyfileobj(table, file)
+    return count
 
 
 def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator[list[tuple[Any, ...]]]:

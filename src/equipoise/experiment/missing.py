@@ -35,6 +35,9 @@ class MissingReward(Value):
         """The window as the store counts time, or None if there is none."""
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
 
+    def _held(self) -> str:
+        return "; rewards are held until then" if self.hold else ""
+
     def _check(self) -> None:
         if self.window_seconds is not None:
             window = checks.number_between("window_seconds", self.window_seconds, 0, LONGEST_WINDOW, open_low=True)
@@ -65,7 +68,7 @@ class WaitForReward(MissingReward):
     def describe(self) -> str:
         """Return the rule in words."""
         overdue = "" if self.window_seconds is None else f"; overdue after {duration_text(self.window_seconds)}"
-        return f"wait for ever{overdue}"
+        return f"wait for ever{overdue}{self._held()}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -86,7 +89,7 @@ class DefaultReward(MissingReward):
     Examples
     --------
     >>> DefaultReward(value=0, window_seconds=7 * 86_400).describe()
-    'count 0 after 7 days'
+    'count 0 after 7 days; late rewards replace it'
     """
 
     value: float
@@ -100,29 +103,40 @@ class DefaultReward(MissingReward):
 
     def describe(self) -> str:
         """Return the rule in words."""
-        return f"count {self.value:g} after {duration_text(self.window_seconds)}"
+        late = "replace it" if self.late == "count" else "are only logged"
+        return f"count {self.value:g} after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DropUnit(MissingReward):
-    """Leave a unit out of the estimates once the window has passed; `late` as in `DefaultReward`.
+    """Leave a unit out of the estimates once the window has passed.
+
+    Parameters
+    ----------
+    window_seconds : float
+        How long to wait.
+    hold : bool, default False
+        Whether to count no reward before the window has passed.
+    late : {"ignore", "count"}
+        Whether a reward that comes later is only logged, so that the unit stays dropped, or brings it back.
 
     Examples
     --------
-    >>> DropUnit(window_seconds=3600, late="ignore").describe()
-    'drop after 1 hour'
+    >>> DropUnit(window_seconds=3600).describe()
+    'drop after 1 hour; late rewards are only logged'
     """
 
     window_seconds: float
     hold: bool = False
-    late: str = "count"
+    late: str = "ignore"
 
     def __post_init__(self) -> None:
         self._check()
 
     def describe(self) -> str:
         """Return the rule in words."""
-        return f"drop after {duration_text(self.window_seconds)}"
+        late = "count" if self.late == "count" else "are only logged"
+        return f"drop after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
 
 
 def duration_text(seconds: float) -> str:

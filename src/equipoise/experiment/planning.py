@@ -17,6 +17,7 @@ from equipoise.errors import (
     InvalidInput,
     NotRewarded,
     RewardConflict,
+    RewardsHeld,
     UnknownUnit,
 )
 from equipoise.experiment import requests as ask_for
@@ -82,6 +83,7 @@ def plan(
     due: Iterable[Sequence[Any]],
     requests: Sequence[ask_for.Request | EquipoiseError],
     now: int,
+    last_held: int | None = None,
 ) -> Plan:
     """Return events, next state and results.
 
@@ -97,8 +99,11 @@ def plan(
         In the order they came.
     now : int
         The time, in microseconds.
+    last_held : int, optional
+        When the last window of a reward held back passes; needed to finish only.
     """
     planner = _Planner(Plan(state.copy()), units, requests, now)
+    planner.last_held = last_held
     if state.state != FINISHED:
         for row in due:
             planner.settle(*row)
@@ -125,6 +130,7 @@ class _Planner:
         self.requests = requests
         self.place = 0
         self.now = now
+        self.last_held: int | None = None
         self.ahead: list[tuple[int, float, bool]] = []
         """Decisions taken ahead for the asks that follow, the next one last; void when anything else changes."""
         self.at = instant(now)
@@ -375,17 +381,34 @@ class _Planner:
             self.change("stopped", request)
 
     def finish(self, request: ask_for.Finish) -> None:
-        """Let nothing change any more."""
-        if self.state.state != FINISHED:
-            self.change("finished", request)
+        """Let nothing change any more; what is held back by then would never be counted."""
+        if self.state.state == FINISHED:
+            return
+        n_held = int(self.state.counters[N_HELD].sum())
+        if n_held and not request.anyway:
+            told_now = [due_at for due_at, _, _, _, reward in self.plan.put_pending.values() if reward is not None]
+            last = instant(max([self.last_held or 0, *told_now]))
+            raise RewardsHeld(
+                f"experiment {self.state.name!r} holds back {n_held:,} reward{'s' * (n_held != 1)} that would never be "
+                "counted if it were finished now",
+                hint=f"finish after {last:%Y-%m-%d %H:%M:%S} UTC, when the last window has passed; or now, with "
+                "anyway=True (--anyway)",
+            )
+        self.change("finished", request)
 
     def add_arm(self, request: ask_for.AddArm) -> None:
         """Add an arm."""
         self.require_unfinished()
         state = self.state
-        if request.name in state.positions:
+        place = state.positions.get(request.name)
+        if place is not None:
+            arm_state, kept = state.arm_states[place], state.floors[place]
+            if (arm_state, kept) == (ACTIVE, float(request.floor)):
+                return  # a repetition, by the caller or after a lost connection
+            but = f"with floor {kept:g}" if arm_state == ACTIVE else f"and it is {arm_state}"
             raise InvalidInput(
-                f"experiment {state.name!r} has an arm {request.name!r} already", hint="a changed arm is a new arm"
+                f"experiment {state.name!r} has an arm {request.name!r} already, {but}",
+                hint="a changed arm is a new arm",
             )
         if len(state.names) >= MOST_ARMS:
             raise InvalidInput(f"an experiment can have {MOST_ARMS:,} arms at most")

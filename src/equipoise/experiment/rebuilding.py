@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise.errors import VerificationFailed
 from equipoise.experiment.replaying import Replay
-from equipoise.experiment.verifying import verify
+from equipoise.experiment.verifying import compare_tables
 from equipoise.kernels.replay import HELD, WAITING
 
 if TYPE_CHECKING:
@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 _ASSIGNED = "SELECT decision, at, unit, arm FROM events WHERE experiment = ? AND kind = 'assigned' ORDER BY number"
 
 
-def rebuild(transaction: Transaction, experiment: int, name: str) -> bool:
+def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who: str | None) -> bool:
     """Rebuild an experiment's tables from its log; return whether that changed anything.
 
-    Decisions are believed, since they were taken; a log that contradicts itself is refused.
+    Decisions are believed, since they were taken; a log that contradicts itself is refused. A change is logged, so that
+    other processes see that there is something to read again.
     """
+    replay = Replay(name, compare=False).read(transaction, experiment)
     try:
-        verify(transaction, experiment, name)
-    except VerificationFailed as failed:
-        if failed.event is not None:
-            Replay(name, compare=False).read(transaction, experiment)  # raises if that event cannot even be counted
+        compare_tables(transaction, experiment, replay)
+    except VerificationFailed:
+        pass
     else:
         return False
-    replay = Replay(name, compare=False).read(transaction, experiment)
     state = replay.state
+    state.n_events += 1
+    transaction.append(experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
     transaction.put_arms(experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
     transaction.configure(experiment, state.configuration.to_json(), state.n_events)
     transaction.forget_all_pending(experiment)

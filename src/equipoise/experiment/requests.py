@@ -115,7 +115,7 @@ class Correct(UnitRequest):
     def check(self) -> None:
         """Check unit and reason."""
         UnitRequest.check(self)
-        checked_text("reason", self.reason, LONGEST_REASON)
+        checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
 
 
 @dataclass(slots=True)
@@ -140,7 +140,9 @@ class Stop(Request):
 
 @dataclass(slots=True)
 class Finish(Request):
-    """Close the experiment: no new units, no more rewards, no corrections."""
+    """Close the experiment: no new units, no more rewards, no corrections; `anyway` even while rewards are held."""
+
+    anyway: bool = False
 
 
 @dataclass(slots=True)

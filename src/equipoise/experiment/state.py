@@ -115,7 +115,7 @@ class State:
                 names.append(name)
                 arm_states.append(state)
                 floors.append(floor)
-            arm_states[position], floors[position] = state, floor
+            names[position], arm_states[position], floors[position] = name, state, floor
         if (names, arm_states, floors) != (self.names, self.arm_states, self.floors):
             self.set_arms(names, arm_states, floors)
         sign = self.configuration.sign

@@ -19,8 +19,8 @@ LARGEST_METADATA = 100_000
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def checked_text(what: str, value: Any, longest: int) -> str:
-    r"""Return text that is not empty, not too long and free of control characters.
+def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -> str:
+    r"""Return text that is not empty, not too long, free of control characters and, as names are, of blanks around it.
 
     Examples
     --------
@@ -42,6 +42,12 @@ def checked_text(what: str, value: Any, longest: int) -> str:
         )
     if _FORBIDDEN.search(value):
         raise InvalidInput(f"{what} must be text without control characters; got {_short(ascii(value))}")
+    stripped = value.strip()
+    if not stripped:
+        raise InvalidInput(f"{what} must not be blank; got {_short(ascii(value))}")
+    if trimmed and stripped != value:
+        # 'a' and 'a ' look the same on a screen and would be two units.
+        raise InvalidInput(f"{what} must not begin or end with blanks; got {_short(ascii(value))}")
     return value
 
 

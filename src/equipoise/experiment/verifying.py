@@ -38,10 +38,15 @@ def verify(transaction: Transaction, experiment: int, name: str) -> Verification
     """Replay a log and compare; raise `VerificationFailed` at the first difference."""
     started = time.perf_counter()
     replay = Replay(name, compare=True).read(transaction, experiment)
+    compare_tables(transaction, experiment, replay)
+    return Verification(replay.n_events, replay.n_decisions, time.perf_counter() - started)
+
+
+def compare_tables(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    """Compare what is kept beside the log with what it says; raise `VerificationFailed` at the first difference."""
     _compare_heads(transaction, experiment, replay)
     _compare_arms(transaction, experiment, replay)
     _compare_pending(transaction, experiment, replay)
-    return Verification(replay.n_events, replay.n_decisions, time.perf_counter() - started)
 
 
 def _compare_heads(transaction: Transaction, experiment: int, replay: Replay) -> None:

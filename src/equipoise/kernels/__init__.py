@@ -44,3 +44,19 @@ def approximate(function: Function) -> Function:
 def approximate_inlined(function: Function) -> Function:
     """Compile like `approximate`, and copy the code into every caller."""
     return cast(Function, numba.njit(**_RELAXED, forceinline=True)(function))
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call a function when, for the first time in this process, something is compiled that no cache has."""
+    from numba.core import event
+
+    class Once(event.Listener):
+        def on_start(self, event_: Any) -> None:
+            nonlocal tell
+            call, tell = tell, lambda: None
+            call()
+
+        def on_end(self, event_: Any) -> None:
+            pass
+
+    event.register("numba:compile", Once())  # type: ignore[no-untyped-call]

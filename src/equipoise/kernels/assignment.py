@@ -37,8 +37,8 @@ def new_design(active: IntArray, share: FloatArray, per_arm: FloatArray) -> Desi
 
 
 @compiled
-def warm_up_arm(assigned: IntArray, warm_up: int, uniform: float) -> tuple[int, int]:
-    """Return an arm drawn from those assigned least, and how many those are; (-1, 0) once all had their warm-up.
+def warm_up_chances(assigned: IntArray, warm_up: int, probability: FloatArray) -> bool:
+    """Write the warm-up's probabilities, the same for all arms assigned least; False once all had their warm-up.
 
     That is randomisation in blocks: within one round over the arms the order cannot be guessed.
     """
@@ -49,14 +49,10 @@ def warm_up_arm(assigned: IntArray, warm_up: int, uniform: float) -> tuple[int, 
         elif assigned[i] == fewest:
             ties += 1
     if fewest >= warm_up:
-        return -1, 0
-    chosen = int(uniform * ties)
+        return False
     for i in range(assigned.size):
-        if assigned[i] == fewest:
-            if chosen == 0:
-                return i, ties
-            chosen -= 1
-    return -1, 0
+        probability[i] = 1.0 / ties if assigned[i] == fewest else 0.0
+    return True
 
 
 @compiled
@@ -73,8 +69,8 @@ def next_assignment(
 ) -> tuple[int, float, bool]:
     """Return (arm, probability, forced) of the decision with this index.
 
-    Shares kept for arms are mixed in: probability = share + (1 - sum of shares) * the policy's probability. One uniform
-    number serves both draws; what is left of it after the first is uniform again.
+    Shares kept for arms are mixed in: probability = share + (1 - sum of shares) * the probability by the warm-up, or
+    after it by the policy. One uniform number serves both draws; what is left of it after the first is uniform again.
     """
     active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
     own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
@@ -86,12 +82,20 @@ def next_assignment(
         total += assigned[arm]
         kept += share[i]
     uniform = decision_uniform(seed, 0, index)
-    place, ties = warm_up_arm(own_assigned, warm_up, uniform)
-    if place >= 0:
-        return active[place], 1.0 / ties, True
-    wanted, forced = decide(
-        rule, design.per_arm, total + 1, own_assigned, own_pulls, own_mean, own_std, design.work, target, probability
-    )
+    wanted, forced = RANDOM, True
+    if not warm_up_chances(own_assigned, warm_up, probability):
+        wanted, forced = decide(
+            rule,
+            design.per_arm,
+            total + 1,
+            own_assigned,
+            own_pulls,
+            own_mean,
+            own_std,
+            design.work,
+            target,
+            probability,
+        )
     if wanted != RANDOM:
         for i in range(active.size):
             probability[i] = 0.0

@@ -40,7 +40,11 @@ def database_at(url: Any) -> Database:
     if parsed.drivername == "sqlite":
         from equipoise.store.sqlite import FileDatabase
 
-        return FileDatabase(parsed, _checked_path(parsed.database))
+        if parsed.query:
+            options = str(parsed).partition("?")[2]
+            raise InvalidInput(f"the address of an SQLite file takes no options; got ?{options}", hint=_HINT)
+        path = _checked_path(parsed.database)
+        return FileDatabase(parsed.set(database=str(path)), path)
     if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         from equipoise.store.postgresql import PostgreSQLDatabase
 
@@ -58,7 +62,10 @@ def _checked_path(path: str | None) -> Path:
         raise InvalidInput("an SQLite store must name a file; got none", hint=_HINT)
     if "\0" in path:
         raise InvalidInput(f"an SQLite store must name a file; got {path!r}")
-    file = Path(path)
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError:
+        raise InvalidInput(f"an SQLite store must name a file; {path!r} is in a home directory unknown here") from None
     if not file.parent.is_dir():
         raise StoreUnavailable(f"the directory of {file} does not exist", hint=f"mkdir -p {file.parent}")
     if file.is_dir():

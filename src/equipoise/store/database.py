@@ -63,6 +63,10 @@ class Database(ABC):
         """Return a transaction that sees one state of the database and waits for no writer."""
 
     @abstractmethod
+    def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
+        """Return what is equal for two connections to one database, and differs otherwise."""
+
+    @abstractmethod
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Return what to tell a user about a driver's error (None: it is no failure), and whether to try again."""
 

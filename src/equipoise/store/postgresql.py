@@ -80,6 +80,13 @@ class PostgreSQLDatabase(Database):
             with connection.begin():
                 yield connection
 
+    def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
+        """Tell servers apart by when they were started, and schemas by the table that is found in them."""
+        [row] = self.execute(
+            connection, "SELECT pg_postmaster_start_time(), current_database(), 'experiments'::regclass::oid::bigint"
+        )
+        return ("postgresql", *row)
+
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Tell a server that is gone from one that refuses."""
         from psycopg import InterfaceError, InternalError, OperationalError

@@ -120,6 +120,40 @@ class FileDatabase(SQLiteDatabase):
         self.path = path
         self.shown_url = f"sqlite:///{path}"
         self._url = url
+        self._file: tuple[int, int] | None = None
+        """Device and number of the file that was opened first."""
+
+    @contextmanager
+    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+        """See before each commit that what is written can still be found: an open file outlives its name."""
+        with super().writing(experiment) as connection:
+            yield connection
+            self._check_file()
+
+    def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
+        """Return what tells the file from all others."""
+        return ("sqlite", self._file)
+
+    def _check_file(self) -> None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._file:
+            raise StoreUnavailable(
+                f"the file {self.path} was deleted or replaced after it was opened; nothing was written",
+                hint="put it back, or open the store again to use what is there now",
+            )
+
+    def _before_connecting(self, *_: Any) -> None:
+        """Do not let SQLite make a new file in the place of one that is gone."""
+        if self._file is not None:
+            self._check_file()
+
+    def _after_connecting(self, connection: Any, record: Any) -> None:
+        found = self.path.stat()
+        self._file = self._file or (found.st_dev, found.st_ino)
+        _set_up(connection, record)
 
     def _new_engine(self) -> sa.Engine:
         engine = sa.create_engine(
@@ -129,7 +163,8 @@ class FileDatabase(SQLiteDatabase):
             max_overflow=-1,
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         )
-        sa.event.listen(engine, "connect", _set_up)
+        sa.event.listen(engine, "do_connect", self._before_connecting)
+        sa.event.listen(engine, "connect", self._after_connecting)
         return engine
 
 
@@ -137,12 +172,29 @@ class MemoryDatabase(SQLiteDatabase):
     """A database of this process alone, gone when it is closed; one connection, used by one thread at a time."""
 
     shown_url = "memory:"
+    _closed = False
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Wait for the one connection."""
         with self._lock, super().reading() as connection:
             yield connection
+
+    @property
+    def engine(self) -> sa.Engine:
+        """The engine, unless what it held is gone."""
+        if self._closed:
+            raise StoreError("this store in memory is closed, and what was in it is gone", hint="use a file to keep it")
+        return super().engine
+
+    def close(self) -> None:
+        """Forget everything."""
+        super().close()
+        self._closed = True
+
+    def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
+        """Return what tells this database from all others."""
+        return ("memory", id(self))
 
     def _new_engine(self) -> sa.Engine:
         return sa.create_engine(

@@ -7,7 +7,7 @@ import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from equipoise.errors import EquipoiseError
+from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.store.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -48,7 +48,12 @@ class Store:
 
     def now(self) -> datetime:
         """Return the time in UTC by the store's clock."""
-        return self._clock().astimezone(UTC)
+        now: Any = self._clock()
+        if not isinstance(now, datetime) or now.utcoffset() is None:
+            raise InvalidInput(
+                f"a store's clock must return a datetime with a zone; got {now!r}", hint="datetime.now(UTC)"
+            )
+        return now.astimezone(UTC)
 
     def change(self, experiment: int | None, work: Callable[[Transaction], Result]) -> Result:
         """Return what `work` returns after its transaction is durable.

@@ -64,6 +64,9 @@ _N_DUE = (
     )
     .group_by(_pending.c.arm)
 )
+_LAST_HELD = sa.select(sa.func.max(_pending.c.due_at)).where(
+    _pending.c.experiment == sa.bindparam("experiment"), _pending.c.reward.is_not(None)
+)
 _CONFIGURE = (
     sa.update(_experiments)
     .where(_experiments.c.id == sa.bindparam("experiment"))
@@ -145,6 +148,11 @@ class Transaction:
         """Return for each arm how many units without a reward are due and not settled."""
         rows = self.connection.execute(_N_DUE, {"experiment": experiment, "now": now})
         return {int(arm): int(count) for arm, count in rows}
+
+    def last_held(self, experiment: int) -> int | None:
+        """Return when the last window of a reward that is held back passes, if there is one."""
+        found = self.connection.execute(_LAST_HELD, {"experiment": experiment}).scalar()
+        return None if found is None else int(found)
 
     def events(self, experiment: int, after: int, limit: int) -> Sequence[Sequence[Any]]:
         """Return a page of the log, all columns but the experiment."""

@@ -166,7 +166,7 @@ class StoreContract:
         one, other = self.create("one", policy=Uniform()), self.create("other", policy=Uniform())
         rewards = {f"unit-{i}": math.cos(i) * 10.0 ** (i % 5) for i in range(30)}
         for experiment, order in ((one, list(rewards)), (other, list(rewards)[::-1])):
-            experiment.ask_many(rewards)
+            experiment.ask_many(list(rewards))
             for unit in order:
                 assert experiment.tell(unit, rewards[unit]).new
                 assert not experiment.tell(unit, rewards[unit]).new
@@ -233,7 +233,7 @@ class StoreContract:
                 Tell("x", 3.0),
                 Ask("a\0"),
                 Correct("x", 3.0, "misread"),
-                AddArm("line"),
+                AddArm("line", 0.1),
                 "nonsense",  # type: ignore[list-item]
                 Ask("b"),
             ]
@@ -651,7 +651,8 @@ class StoreContract:
             assert experiment.rebuild()
             experiment.verify()
         after = experiment.status()
-        assert (after.arms, after.state, after.n_events) == (before.arms, before.state, before.n_events)
+        assert (after.arms, after.state, after.n_events) == (before.arms, before.state, before.n_events + 3)
+        assert [event.kind for event in experiment.events()][-3:] == ["rebuilt"] * 3
         experiment.ask("after")
         experiment.verify()
 
@@ -666,7 +667,7 @@ class StoreContract:
                 assert there.ask(f"new-{number}").arm == experiment.ask(f"new-{number}").arm
             there.verify()
             with refused(errors.ExperimentExists):
-                experiment.copy_to(other)
+                experiment.copy_to(other)  # both have gone on since
             back = Experiment.create(other, "back", arms=["a", "b"], policy=Uniform(), seed=1)
             back.ask_many(["x", "y"])
             back.copy_to(self.store).verify()
@@ -744,8 +745,7 @@ class StoreContract:
             "'; DROP TABLE events; --",
             '"x"',
             "%s ? :a",
-            " ",
-            "\u2028",
+            "a b\u2028c",
             "a" * 200,
         ]
         experiment = self.create("'; DROP TABLE experiments; --", arms=texts, policy=Uniform())
@@ -764,7 +764,22 @@ class StoreContract:
     def test_what_is_no_text_or_too_much_is_refused(self) -> None:
         """With a message that does not repeat a megabyte."""
         experiment = self.create()
-        for text in ("", "a\0b", "a\nb", "\x1b[31m", "\ud800", "a" * 501, "a" * 10**6, 42, None, b"a", ["a"]):
+        for text in (
+            "",
+            " ",
+            "a ",
+            "\u2028a",
+            "a\0b",
+            "a\nb",
+            "\x1b[31m",
+            "\ud800",
+            "a" * 501,
+            "a" * 10**6,
+            42,
+            None,
+            b"a",
+            ["a"],
+        ):
             for attempt in (
                 lambda text=text: experiment.ask(text),
                 lambda text=text: experiment.tell(text, 1.0),
