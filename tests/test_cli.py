@@ -552,7 +552,10 @@ def test_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
 def test_every_command_and_option_is_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
     group = typer.main.get_command(cli.app)
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        assert f"equipoise {name}" in page
+    commands = dict(group.commands)  # type: ignore[attr-defined]
+    commands |= {f"arm {name}": command for name, command in commands.pop("arm").commands.items()}
+    for name, command in commands.items():
+        assert f"equipoise {name}" in page, name
         for parameter in command.params:
-            assert f"`{parameter.opts[0]}" in page, parameter.opts[0]
+            if parameter.param_type_name == "option":
+                assert f"`{parameter.opts[0]}" in page, (name, parameter.opts[0])

@@ -1,8 +1,7 @@
-"""The demo: the same seed plays the same game, the numbers are right, and Ctrl-C is answered politely."""
+"""The demo: the same seed runs the same experiment, the verdict is right, and Ctrl-C is answered politely."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import select
@@ -12,155 +11,165 @@ import sys
 import time
 from pathlib import Path
 
-import golden
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import equipoise as eq
-from equipoise import demo
 from equipoise.charts import drawing
+from equipoise.demo import running
+from equipoise.demo.population import MISSING, Population
+from equipoise.demo.trial import Trial
+from equipoise.demo.verdict import verdict_lines
+from equipoise.paper.real_experiments import effort_experiment
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
 COMMAND = [sys.executable, "-m", "equipoise.cli", "demo"]
+REAL = effort_experiment()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Compile before any test looks at stderr, where compiling is announced."""
-    demo._warm_up()
+    running._warm_up()
 
 
-def play(n_pulls: int, *, seed: int = 1, reward_weight: float = 0.9) -> demo.Game:
-    game = demo.Game(reward_weight=reward_weight, seed=seed)
-    for _ in range(n_pulls):
-        game.pull()
-    return game
+def play(n_people: int, *, seed: int = 1, reward_weight: float = 0.9) -> Trial:
+    trial = Trial("memory:", REAL, n_people, reward_weight=reward_weight, seed=seed)
+    for _ in trial.hours():
+        trial.take_note(trial.experiment.status())
+    return trial
 
 
-def numbers(table: str) -> npt.NDArray[np.float64]:
-    """Return the body of the printed table as numbers, one row per arm."""
-    return np.array([line.split() for line in table.splitlines()[1:6]], dtype=float)
+def decisions(trial: Trial) -> list[tuple[str | None, str | None, float | None]]:
+    return [(event.unit, event.arm, event.reward) for event in trial.experiment.events(after=1)]
 
 
-def test_the_arms_are_the_papers() -> None:
-    assert demo.MEAN.tolist() == golden.FIVE_MEANS
-    assert demo.STD.tolist() == golden.FIVE_STDS.tolist()
-    assert play(1).optimum == pytest.approx(golden.OPTIMA[1].allocation, abs=5.1e-8)
+def test_people_do_what_the_published_figures_say() -> None:
+    people = Population(REAL, 4000, seed=3)
+    for arm in (0, 10, 17):
+        presses = np.array([people.presses(person, arm) for person in range(4000)])
+        error = REAL.arms.std[arm] / np.sqrt(4000)
+        assert presses.mean() == pytest.approx(REAL.arms.mean[arm], abs=4 * error)
+        assert presses.std() == pytest.approx(REAL.arms.std[arm], rel=0.1)
+        assert presses.min() >= 0
+    missing = np.isnan(people.answered).mean()
+    assert missing == pytest.approx(MISSING, abs=4 * np.sqrt(MISSING * (1 - MISSING) / 4000))
+    assert people.presses(7, 2) == Population(REAL, 4000, seed=3).presses(7, 2) != people.presses(7, 3)
 
 
-def test_the_same_seed_plays_the_same_game_and_another_seed_another() -> None:
-    first, again, other = play(500), play(500), play(500, seed=2)
-    assert first.bandit.stats == again.bandit.stats
-    assert first.bandit.stats != other.bandit.stats
+def test_the_same_seed_runs_the_same_experiment_and_another_seed_another() -> None:
+    first, again, other = play(300), play(300), play(300, seed=2)
+    assert decisions(first) == decisions(again)
+    assert decisions(first) != decisions(other)
 
 
-def test_the_rewards_of_an_arm_do_not_depend_on_what_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    tell = eq.Bandit.tell
-
-    def rewards(reward_weight: float) -> dict[str, list[float]]:
-        told: dict[str, list[float]] = {name: [] for name in demo.NAMES}
-
-        def listen(bandit: eq.Bandit, arm: str, reward: float) -> None:
-            told[arm].append(reward)
-            tell(bandit, arm, reward)
-
-        monkeypatch.setattr(eq.Bandit, "tell", listen)
-        play(300, reward_weight=reward_weight)
-        return told
-
-    for some, others in zip(rewards(0.0).values(), rewards(1.0).values(), strict=True):
-        common = min(len(some), len(others))
-        assert 10 < common < max(len(some), len(others))
-        assert some[:common] == others[:common]
+def test_everyone_is_assigned_and_whoever_answers_is_counted_however_late() -> None:
+    trial = play(1500)
+    status, people = trial.experiment.status(), Population(REAL, 1500, seed=1)
+    answered = int(np.isfinite(people.answered).sum())
+    assert (status.state, status.n_assigned, status.n_pending) == ("stopped", 1500, 0)
+    assert (status.n_rewarded, status.n_dropped) == (answered, 1500 - answered)
+    kinds = [event.kind for event in trial.experiment.events()]
+    assert kinds.count("expired") > status.n_dropped, "some answer only after they were given up"
+    assert trial.experiment.verify().n_decisions == 1500
 
 
-def test_rewards_have_the_means_and_spreads_of_the_arms() -> None:
-    stats = play(20_000, reward_weight=0.0).bandit.stats
-    # Six standard errors: a right demo fails this about once in 10^8 seeds, and the seed is fixed.
-    assert (np.abs(stats.mean - demo.MEAN) < 6 * demo.STD / np.sqrt(stats.pulls)).all()
-    assert (np.abs(stats.std / demo.STD - 1) < 6 / np.sqrt(2 * stats.pulls)).all()
+def test_the_verdict_is_computed_from_the_assignments() -> None:
+    trial = play(2000)
+    status = trial.experiment.status()
+    lines = [line.text for line in verdict_lines(REAL, status, trial.experiment.verify())]
+    assigned = np.array([arm.assigned for arm in status.arms])
+    each = (assigned * REAL.arms.mean).sum() / 2000 - REAL.arms.mean.mean()
+    assert each > 0
+    percent = 100 * each / REAL.arms.mean.mean()
+    assert lines[0] == f"participants  {each:.0f} button presses more each than with equal shares (+{percent:.1f}%)"
+    assert lines[1].strip() == f"{2000 * each:,.0f} more in all"
+    pulls = np.array([arm.rewarded for arm in status.arms])
+    errors, equal = REAL.arms.std / np.sqrt(pulls), REAL.arms.std / np.sqrt(pulls.sum() / 18)
+    assert f"errors {errors.mean() / equal.mean():.2f} times" in lines[2]
+    widths = [arm.half_width for arm in status.arms if arm.half_width is not None]
+    assert lines[3].strip() == f"every arm is known to within {min(widths):.0f} to {max(widths):.0f} button presses"
+    held = sum(arm.low <= mean <= arm.high for arm, mean in zip(status.arms, REAL.arms.mean, strict=True))  # type: ignore[operator]
+    assert lines[4].strip() == f"{held} of 18 intervals hold the true mean"
+    assert lines[5].startswith("verify        ")
+    assert max(map(len, lines)) <= 80
 
 
-def test_the_arms_are_independent() -> None:
-    first = play(5).bandit.stats.mean  # one reward of each arm
-    assert np.unique(((first - demo.MEAN) / demo.STD).round(9)).size == 5
-
-
-def test_it_finds_the_best_shares() -> None:
-    # An independent simulation had mean rescaled regret 0.02 at 20,000 and 8.4 at 50 pulls; one run scatters.
-    assert play(20_000).rescaled_regret() < 0.2 < 3 < play(50).rescaled_regret()
-
-
-def test_it_prints_the_state_of_the_game_and_writes_the_chart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert demo.run(steps=3000, seed=7, reward_weight=0.8, out=None) == 0
-    out, err = capsys.readouterr()
-    game = play(3000, seed=7, reward_weight=0.8)
-    best = eq.optimal_allocation(golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.8)
-    columns = numbers(out).T
-    assert columns[0].tolist() == [1, 2, 3, 4, 5]
-    assert columns[1] == pytest.approx(best, abs=5.1e-5)
-    assert columns[2] == pytest.approx(game.bandit.stats.pulls / 3000, abs=5.1e-5)
-    assert columns[3] == pytest.approx(game.bandit.stats.mean, abs=5.1e-5)
-    assert columns[4].tolist() == golden.FIVE_MEANS
-    shortfall = eq.regret(game.frequency, golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.8)
-    assert out.endswith(f"\nrescaled regret after 3,000 pulls: {math.sqrt(3000) * shortfall:.4f}\n")
-    assert err.splitlines() == [
-        "ForcingBalance plays 5 arms of which it knows nothing: 3,000 pulls, seed 7",
-        "chart written to demo-output/demo.html",
-    ]
-    page = Path("demo-output/demo.html").read_text()
-    assert page.startswith("<!DOCTYPE html>")
-    assert "given so far" in page
+def test_more_weight_on_reward_gives_people_more() -> None:
+    means = []
+    for reward_weight in (0.0, 0.95):
+        status = play(3000, reward_weight=reward_weight).experiment.status()
+        means.append(sum(arm.assigned * mean for arm, mean in zip(status.arms, REAL.arms.mean, strict=True)) / 3000)
+    assert means[1] > means[0] + 50
 
 
 def test_the_record_holds_what_was_aimed_at_and_given() -> None:
-    game = demo.Game(reward_weight=0.9, seed=1)
-    for _ in range(12):
-        game.pull()
-        game.take_note()
-    record = game.record()
-    assert record.step.tolist() == list(range(1, 13))
-    assert record.frequency.sum(axis=1) == pytest.approx(np.ones(12))
-    # No target before every arm has two rewards, which takes ten pulls.
-    assert np.isnan(record.target[:9]).all()
-    assert record.target[9:].sum(axis=1) == pytest.approx(np.ones(3))
+    record = play(600).record()
+    assert record.arms == REAL.names
+    assert (np.diff(record.step) > 0).all()
+    assert record.step[-1] == 600
+    assert record.frequency.sum(axis=1) == pytest.approx(np.ones(len(record.step)))
+    known = np.isfinite(record.target).all(axis=1)
+    assert known[-1]
+    assert not known[0], "there is no target before every arm has two rewards"
+    assert record.optimum == pytest.approx(
+        eq.optimal_allocation(REAL.arms.mean, REAL.arms.std, reward_weight=0.9), abs=1e-12
+    )
+
+
+def test_a_run_leaves_a_store_and_a_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    for _ in range(2):  # the second run makes the store anew
+        assert running.run(steps=400, seed=7, reward_weight=0.8, out=None) == 0
+        out, err = capsys.readouterr()
+    assert out.startswith("effort: stopped, ForcingBalance(reward_weight=0.8)\n")
+    assert re.search(r"^total +400 ", out, re.MULTILINE)
+    assert "verify " in out.splitlines()[-1]
+    assert err.splitlines()[-2:] == [
+        "chart written to demo-output/demo.html",
+        "look around: equipoise events effort --store sqlite:///demo-output/demo.db",
+    ]
+    days = [line.split(":")[0] for line in err.splitlines() if line.startswith("day ")]
+    assert days == ["day  1", "day  2", "day  4", "day  7", "day 10", "day 14"]
+    assert "given so far" in Path("demo-output/demo.html").read_text()
+    kept = eq.Experiment.open("sqlite:///demo-output/demo.db", "effort")
+    assert kept.verify().n_decisions == 400
+    assert {event.who for event in kept.events(after=1) if event.kind == "assigned"} == {"demo"}
 
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_very_short_run_says_what_is_not_known(
-    steps: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert demo.run(steps=steps, seed=1, reward_weight=0.9, out=tmp_path / "x.svg") == 0
-    out = capsys.readouterr().out
-    assert [line.split()[3] for line in out.splitlines()[1:6]].count("-") == 5 - steps
-    assert out.endswith(": inf\n")
+    monkeypatch.chdir(tmp_path)
+    assert running.run(steps=steps, seed=1, reward_weight=0.9, out=tmp_path / "x.svg") == 0
+    assert re.search(r"^accuracy +1[5-8] of 18 arms have no reward yet$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_without_the_charts_extra_the_demo_plays_all_the_same(
+def test_without_the_charts_extra_the_demo_runs_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(drawing, "find_spec", lambda name: None)
-    assert demo.run(steps=20, seed=1, reward_weight=0.9, out=None) == 0
+    assert running.run(steps=20, seed=1, reward_weight=0.9, out=None) == 0
     out, err = capsys.readouterr()
-    assert "rescaled regret after 20 pulls" in out
+    assert "all as recorded" in out
     assert err.startswith("no chart: charts need the package altair")
     assert "hint: pip install 'equipoise[charts]'" in err
-    assert list(tmp_path.iterdir()) == []
     with pytest.raises(eq.MissingExtra):
-        demo.run(steps=20, seed=1, reward_weight=0.9, out=tmp_path / "asked-for.html")
+        running.run(steps=20, seed=1, reward_weight=0.9, out=tmp_path / "asked-for.html")
 
 
 def test_without_a_terminal_there_are_no_control_codes(tmp_path: Path) -> None:
     results = [
         subprocess.run(
-            [*COMMAND, "--steps", "2000", "--out", str(tmp_path / "new" / "run.png")],
+            [*COMMAND, "--steps", "500", "--out", str(tmp_path / "new" / "run.png")],
             capture_output=True,
             env=ENVIRONMENT,
+            cwd=tmp_path,
             timeout=120,
         )
         for _ in range(2)
@@ -172,44 +181,47 @@ def test_without_a_terminal_there_are_no_control_codes(tmp_path: Path) -> None:
 
 
 def test_control_c_prints_what_there_is_and_exits_with_130(tmp_path: Path) -> None:
-    command = [*COMMAND, "--steps", "1000000000", "--out", str(tmp_path / "x.svg")]
+    command = [*COMMAND, "--steps", "1000000", "--out", str(tmp_path / "x.svg")]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=tmp_path
     ) as process:
         assert process.stderr is not None
-        while not process.stderr.readline().startswith("ForcingBalance plays"):
+        while "simulated people" not in process.stderr.readline():
             assert process.poll() is None
-        time.sleep(0.5)
+        time.sleep(1)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    found = re.fullmatch(r"interrupted after ([\d,]+) of 1,000,000,000 pulls; this is how far it came\n", err)
+    found = re.search(r"^interrupted after ([\d,]+) of 1,000,000 people; this is how far it came$", err, re.MULTILINE)
     assert found is not None
-    assert out.endswith("\n")
-    assert f"rescaled regret after {found[1]} pulls: " in out
-    assert numbers(out)[:, 2].sum() == pytest.approx(1, abs=3e-4)
+    assert re.search(rf"^total +{found[1]} ", out, re.MULTILINE)
     assert not (tmp_path / "x.svg").exists()
+    kept = eq.Experiment.open(f"sqlite:///{tmp_path}/demo-output/demo.db", "effort")
+    assert kept.verify().n_decisions == int(found[1].replace(",", ""))
 
 
-def test_control_c_before_the_first_pull_is_answered_too(
+def test_control_c_before_the_first_person_is_answered_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "_warm_up", interrupted)
-    assert demo.run(steps=20, seed=1, reward_weight=0.9, out=tmp_path / "x.svg") == 130
-    assert capsys.readouterr() == ("", "interrupted before the first pull\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running, "_warm_up", interrupted)
+    assert running.run(steps=20, seed=1, reward_weight=0.9, out=tmp_path / "x.svg") == 130
+    assert capsys.readouterr() == ("", "interrupted before the first person came\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_on_a_terminal_the_game_is_shown_live_and_the_cursor_comes_back(tmp_path: Path) -> None:
+def test_on_a_terminal_the_table_is_shown_live_and_the_cursor_comes_back(tmp_path: Path) -> None:
     import pty
 
     ours, theirs = pty.openpty()
     command = [*COMMAND, "--steps", "50", "--out", str(tmp_path / "x.svg")]
     environment = ENVIRONMENT | {"TERM": "xterm-256color", "LINES": "40"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment, cwd=tmp_path
+    ) as process:
         os.close(theirs)
         seen = b""
         while select.select([ours], [], [], 60)[0]:
@@ -220,7 +232,7 @@ def test_on_a_terminal_the_game_is_shown_live_and_the_cursor_comes_back(tmp_path
         assert process.wait(60) == 0
     os.close(ours)
     screen = seen.decode()
-    assert "1 of 50 pulls" in screen
-    assert "50 of 50 pulls" in screen
+    assert "day 1 of 14" in screen
+    assert "effort: enrolling" in screen
     assert screen.rindex("\x1b[?25h") > screen.rindex("\x1b[?25l")
-    assert "rescaled regret after 50 pulls" in screen
+    assert "all as recorded" in screen

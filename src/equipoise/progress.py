@@ -96,8 +96,8 @@ class Pace:
 class StepBar(Reporter):
     """A bar over a known number of steps, on stderr; silent where that is no terminal."""
 
-    def __init__(self, total: int, label: str = "simulating") -> None:
-        self.total, self.label = total, label
+    def __init__(self, total: int, label: str = "simulating", noun: str = "steps") -> None:
+        self.total, self.label, self.noun = total, label, noun
         self._bar: Any = None
         self._task: Any = None
         self._pace = Pace()
@@ -113,12 +113,12 @@ class StepBar(Reporter):
         )
         from rich.text import Text
 
-        pace = self._pace
+        pace, noun = self._pace, self.noun
 
         class Speed(ProgressColumn):
             def render(self, task: Any) -> Text:
                 speed, left = pace.steps_per_second, pace.seconds_left(task.total, time.monotonic())
-                return Text("" if speed is None or left is None else f"{speed_text(speed)}  {time_text(left)}")
+                return Text("" if speed is None or left is None else f"{speed_text(speed, noun)}  {time_text(left)}")
 
         console = Console(file=sys.stderr)
         self._bar = Progress(
@@ -157,7 +157,7 @@ class StepBar(Reporter):
             self._bar.start()
 
 
-def speed_text(steps_per_second: float) -> str:
+def speed_text(steps_per_second: float, noun: str = "steps") -> str:
     """Return a speed as people read it.
 
     Examples
@@ -166,8 +166,8 @@ def speed_text(steps_per_second: float) -> str:
     ('6.5 million steps/s', '21,700 steps/s')
     """
     if steps_per_second < 1e6:
-        return f"{steps_per_second:,.0f} steps/s"
-    return f"{steps_per_second / 1e6:.1f} million steps/s"
+        return f"{steps_per_second:,.0f} {noun}/s"
+    return f"{steps_per_second / 1e6:.1f} million {noun}/s"
 
 
 def time_text(seconds: float) -> str:

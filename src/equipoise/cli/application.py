@@ -3,21 +3,41 @@
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from equipoise import __version__
+from equipoise.cli import arm
 from equipoise.cli.allocate import allocate
+from equipoise.cli.ask import ask
+from equipoise.cli.create import create
 from equipoise.cli.demo import demo
+from equipoise.cli.enrolment import finish, pause, resume, stop
 from equipoise.cli.errors import Command, told
+from equipoise.cli.events import events
+from equipoise.cli.export import export
 from equipoise.cli.frontier import frontier
+from equipoise.cli.listing import list_
+from equipoise.cli.moving import copy, upgrade
 from equipoise.cli.reproduce import reproduce
 from equipoise.cli.simulate import simulate
+from equipoise.cli.status import status
+from equipoise.cli.tell import correct, tell
+from equipoise.cli.verify import rebuild, verify
+from equipoise.cli.weight import weight, what_if
 from equipoise.errors import EquipoiseError, InvalidInput
 
-COMMANDS = (allocate, frontier, simulate, reproduce, demo)
-"""Every command, in the order of the help; its name and its help are those of the function."""
+COMMANDS = {
+    "Planning": (allocate, frontier),
+    "Simulation": (simulate, reproduce, demo),
+    "Live experiments": (create, list_, ask, tell, correct, status, pause, resume, stop, finish, weight, what_if),
+    "Records of live experiments": (events, export, verify, rebuild, copy, upgrade),
+}
+"""Every command by its heading, in the order of the help; its name and its help are those of the function."""
+ARM_COMMANDS = (arm.add, arm.pause, arm.resume, arm.retire)
+"""Those of `equipoise arm`."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,8 +62,20 @@ def equipoise(
     """Experiments that treat people well and measure every arm accurately, with one dial between the two."""
 
 
-for command in COMMANDS:
-    app.command(cls=Command)(command)
+def _add(group: typer.Typer, command: Callable[..., None], panel: str | None = None) -> None:
+    name = command.__name__.rstrip("_").replace("_", "-")
+    # A reward may be negative; -3 is a number then and not an option.
+    settings = {"ignore_unknown_options": True} if command in (tell, correct) else None
+    group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
+
+
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        _add(app, command, panel)
+arms = typer.Typer(no_args_is_help=True, help="Add, pause, resume or retire an arm of a live experiment.")
+for arm_command in ARM_COMMANDS:
+    _add(arms, arm_command)
+app.add_typer(arms, name="arm", rich_help_panel="Live experiments")
 
 
 def main() -> None:

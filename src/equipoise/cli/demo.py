@@ -1,4 +1,4 @@
-"""The command `equipoise demo`: watch a policy learn."""
+"""The command `equipoise demo`: watch an experiment run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,14 +7,23 @@ import typer
 
 from equipoise.cli.options import option
 
-Steps = Annotated[int, typer.Option(help="How many pulls to play.", min=1)]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", min=0)]
-Weight = Annotated[float, typer.Option(help="The dial: 0 is accuracy only, 1 reward only.")]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        help="How many people take part; 9,861 by default, as in the real one.",
+        min=1,
+        max=1_000_000,
+        show_default=False,
+        metavar="N",
+    ),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", min=0, max=2**63 - 1, metavar="N")]
+Weight = Annotated[float, typer.Option(help="The dial: 0 is accuracy only, 1 reward only.", metavar="W")]
 ChartFile = Annotated[Path | None, option("--out", "Output", "FILE", "Chart file; demo-output/demo.html by default.")]
 
 
-def demo(steps: Steps = 20_000, seed: Seed = 1, reward_weight: Weight = 0.9, out: ChartFile = None) -> None:
-    """Watch ForcingBalance learn the five arms of the paper and find their best shares."""
+def demo(steps: Steps = None, seed: Seed = 1, reward_weight: Weight = 0.9, out: ChartFile = None) -> None:
+    """Watch a live experiment with 18 real incentives: people come, answer late or never, and are treated well."""
     from equipoise.demo import run
 
     raise typer.Exit(run(steps=steps, seed=seed, reward_weight=reward_weight, out=out))

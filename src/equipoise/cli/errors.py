@@ -1,14 +1,24 @@
 """Errors in the words of the command line: options as they were typed, and nothing that the terminal would act on."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperCommand
 
-from equipoise.errors import InvalidInput, visible
+from equipoise.errors import EquipoiseError, InvalidInput, visible
 
-if TYPE_CHECKING:
-    from equipoise.errors import EquipoiseError
+HINTS = {
+    "Experiment.list(store) shows those it has": "equipoise list shows those it has",
+    "choose another name, or open it": "choose another name",
+    "correct(unit, reward, reason) replaces it, and logs why": "equipoise correct replaces it, and logs why",
+    "tell(unit, reward)": "equipoise tell NAME UNIT REWARD",
+    "ask(unit) comes first": "equipoise ask NAME UNIT comes first",
+    "resume() takes new units again": "equipoise resume NAME takes new units again",
+    "pause() or stop() the experiment instead": "equipoise pause or stop the experiment instead",
+    "rebuild() writes the tables anew from the log": "equipoise rebuild NAME writes the tables anew from the log",
+    "give control=...": "give --control ARM",
+}
+"""What the library advises to call, as a command; a test looks for each in the library."""
 
 
 class Command(TyperCommand):
@@ -27,7 +37,7 @@ class Command(TyperCommand):
             raise
 
 
-def told(error: "EquipoiseError") -> str:
+def told(error: EquipoiseError) -> str:
     r"""Return message and hint as they are printed: what a file or a name smuggled in is shown, not obeyed.
 
     Examples
@@ -36,7 +46,8 @@ def told(error: "EquipoiseError") -> str:
     no arm \x1b[31mred
     hint: see --help
     """
-    return "\n".join(visible(line) for line in str(error).split("\n"))
+    advice = "" if error.hint is None else f"\nhint: {HINTS.get(error.hint, error.hint)}"
+    return "\n".join(visible(line) for line in f"{error.message}{advice}".split("\n"))
 
 
 def _in_options(message: str, ctx: Any) -> str:

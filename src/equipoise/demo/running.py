@@ -1,0 +1,87 @@
+"""The demo from beginning to end: a store, an experiment, people, a live table, a verdict and a chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from equipoise import checks
+from equipoise.charts import checked_chart_path, save_chart, tracking_chart
+from equipoise.demo.population import DAYS, MISSING
+from equipoise.demo.showing import Show, say
+from equipoise.demo.trial import NAME, Trial
+from equipoise.demo.verdict import verdict_lines
+from equipoise.errors import MissingExtra
+from equipoise.experiment_tables import Line, print_lines, status_lines
+from equipoise.paper.real_experiments import effort_experiment
+from equipoise.printing import slow_start_note
+
+FOLDER = Path("demo-output")
+CHART = FOLDER / "demo.html"
+STORE = FOLDER / "demo.db"
+
+
+def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None) -> int:
+    """Run the experiment, print the verdict and write the chart; return the exit code, 130 if interrupted."""
+    checks.number_between("reward_weight", reward_weight, 0, 1)
+    chart = _chart_path(out)
+    real = effort_experiment()
+    n_people = real.n_people if steps is None else steps
+    url = _new_store()
+    trial = None
+    try:
+        with slow_start_note():
+            _warm_up()
+        trial = Trial(url, real, n_people, reward_weight=reward_weight, seed=seed)
+        say(f"{len(real.names)} incentives for pressing two keys for ten minutes, as in {real.citation};")
+        say(f"{n_people:,} simulated people in {DAYS} days; answers take hours, {MISSING:.0%} never come")
+        with Show() as show:
+            for hour in trial.hours():
+                if show.is_due(hour):
+                    status = trial.experiment.status()
+                    trial.take_note(status)
+                    show.show(hour, status)
+    except KeyboardInterrupt:
+        if trial is None:
+            say("interrupted before the first person came")
+            return 130
+        status = trial.experiment.status()
+        say(f"interrupted after {status.n_assigned:,} of {n_people:,} people; this is how far it came")
+        print_lines(status_lines(status))
+        return 130
+    status = trial.experiment.status()
+    trial.take_note(status)
+    print_lines([*status_lines(status), Line(""), *verdict_lines(real, status, trial.experiment.verify())])
+    if chart is not None:
+        save_chart(tracking_chart(trial.record()), chart)
+        say(f"chart written to {chart}")
+    say(f"look around: equipoise events {NAME} --store {url}")
+    return 0
+
+
+def _chart_path(out: Path | None) -> Path | None:
+    """Return where to write the chart; a missing extra is an error only if a chart was asked for."""
+    path = CHART if out is None else out
+    try:
+        return checked_chart_path(path, make_folder=True)
+    except MissingExtra as error:
+        if out is not None:
+            raise
+        say(f"no chart: {error}")
+        return None
+
+
+def _new_store() -> str:
+    """Return the URL of an empty store; that of the last demo is removed."""
+    FOLDER.mkdir(exist_ok=True)
+    for ending in ("", "-wal", "-shm"):
+        STORE.with_name(STORE.name + ending).unlink(missing_ok=True)
+    return f"sqlite:///{STORE}"
+
+
+def _warm_up() -> None:
+    """Take every kind of step once, so that compiling is over before the show begins."""
+    trial = Trial("memory:", effort_experiment(), 120, reward_weight=0.5, seed=0)
+    for _ in trial.hours():
+        pass
+    trial.experiment.status()
+    trial.experiment.verify()

@@ -1,0 +1,123 @@
+"""The experiment of the demo, hour by hour on a clock of its own: people come, get an arm, and answer later."""
+
+from __future__ import annotations
+
+import heapq
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.charts import TrackingRecord
+from equipoise.demo.population import DAYS, WINDOW, Population
+from equipoise.experiment import Budget, DropUnit, Experiment, Precision
+from equipoise.objective import optimal_allocation
+from equipoise.policies import ForcingBalance
+from equipoise.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from equipoise.arrays import FloatArray
+    from equipoise.experiment import Status
+    from equipoise.paper.real_experiments import RealExperiment
+
+NAME = "effort"
+START = datetime(2026, 3, 2, 8, tzinfo=UTC)
+PRECISION = 200.0
+"""Presses to within which every arm is to be known."""
+_GROUP = 500
+"""People of one transaction."""
+
+
+class Trial:
+    """A live experiment in a store, with people who come and answer.
+
+    Examples
+    --------
+    >>> from equipoise.paper.real_experiments import effort_experiment
+    >>> trial = Trial("memory:", effort_experiment(), 300, reward_weight=0.9, seed=1)
+    >>> for _ in trial.hours():
+    ...     pass
+    >>> status = trial.experiment.status()
+    >>> status.state, status.n_assigned, status.n_pending
+    ('stopped', 300, 0)
+    """
+
+    def __init__(self, url: str, real: RealExperiment, n_people: int, *, reward_weight: float, seed: int) -> None:
+        self.real, self.n_people = real, n_people
+        self.now = START
+        self.experiment = Experiment.create(
+            open_store(url, clock=lambda: self.now),
+            NAME,
+            arms=real.names,
+            policy=ForcingBalance(reward_weight=reward_weight),
+            seed=seed,
+            missing=DropUnit(window_seconds=WINDOW.total_seconds(), late="count"),
+            stopping=[Budget(units=n_people), Precision(half_width=PRECISION)],
+            metadata={"source": real.citation, "outcome": real.outcome},
+            who="demo",
+        )
+        self._people = Population(real, n_people, seed=seed)
+        self._weight = reward_weight
+        self._next = 0
+        self._expected: list[tuple[float, int, int]] = []  # when, who, arm
+        self._notes: list[tuple[int, FloatArray, FloatArray]] = []
+
+    def hours(self) -> Iterator[int]:
+        """Let one hour after the other pass, until all are here and every answer that will come has come."""
+        positions = {name: place for place, name in enumerate(self.real.names)}
+        hour = 0
+        while self._next < self.n_people or self._expected:
+            hour += 1
+            self.now = START + timedelta(hours=hour)
+            self._answer(hour)
+            self._arrive(hour, positions)
+            if hour == 24 * DAYS:
+                self.experiment.stop()
+            yield hour
+        self.now = max(self.now, START + timedelta(days=DAYS) + WINDOW)
+        self.experiment.settle()
+        if self.experiment.status().state != "stopped":
+            self.experiment.stop()
+
+    def take_note(self, status: Status) -> None:
+        """Keep the shares of this moment for the chart."""
+        if status.n_assigned and (not self._notes or self._notes[-1][0] < status.n_assigned):
+            shares = [[arm.target_share, arm.actual_share] for arm in status.arms]
+            target, actual = np.array(shares, dtype=np.float64).T  # None becomes NaN
+            self._notes.append((status.n_assigned, target, actual))
+
+    def record(self) -> TrackingRecord:
+        """Return the notes, ready to be drawn."""
+        steps, targets, frequencies = zip(*self._notes, strict=True)
+        return TrackingRecord(
+            arms=self.real.names,
+            step=np.array(steps),
+            target=np.array(targets),
+            frequency=np.array(frequencies),
+            optimum=optimal_allocation(self.real.arms.mean, self.real.arms.std, reward_weight=self._weight),
+            reward_weight=self._weight,
+        )
+
+    def _answer(self, hour: int) -> None:
+        due = []
+        while self._expected and self._expected[0][0] <= hour:
+            due.append(heapq.heappop(self._expected))
+        for start in range(0, len(due), _GROUP):
+            group = due[start : start + _GROUP]
+            self.experiment.tell_many([(_unit(person), self._people.presses(person, arm)) for _, person, arm in group])
+
+    def _arrive(self, hour: int, positions: dict[str, int]) -> None:
+        last = int(np.searchsorted(self._people.arrived, hour, side="right"))
+        while self._next < last:
+            people = range(self._next, min(last, self._next + _GROUP))
+            for person, found in zip(people, self.experiment.ask_many(map(_unit, people)), strict=True):
+                when = float(self._people.answered[person])
+                if not np.isnan(when):
+                    heapq.heappush(self._expected, (when, person, positions[found.arm]))
+            self._next = people.stop
+
+
+def _unit(person: int) -> str:
+    return f"person-{person + 1}"
