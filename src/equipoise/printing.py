@@ -288,15 +288,16 @@ def _shares(values: FloatArray) -> list[str]:
 
 @contextmanager
 def slow_start_note(after_seconds: float = 1.0) -> Iterator[None]:
-    """Say on stderr why the work inside takes seconds, if it does."""
-    import equipoise.kernels  # noqa: F401  (loading numba takes its time as well, but every time)
+    """Say on stderr why the work inside takes seconds, if that is because something is compiled."""
+    from equipoise.kernels import when_compiling
 
     timer = threading.Timer(after_seconds, print, args=(COMPILING,), kwargs={"file": sys.stderr, "flush": True})
     timer.daemon = True
-    timer.start()
+    call_off = when_compiling(timer.start)
     try:
         yield
     finally:
+        call_off()
         timer.cancel()
 
 

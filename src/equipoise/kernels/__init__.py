@@ -46,8 +46,8 @@ def approximate_inlined(function: Function) -> Function:
     return cast(Function, numba.njit(**_RELAXED, forceinline=True)(function))
 
 
-def when_compiling(tell: Callable[[], None]) -> None:
-    """Call a function when, for the first time in this process, something is compiled that no cache has."""
+def when_compiling(tell: Callable[[], None]) -> Callable[[], None]:
+    """Call a function the next time that something is compiled that no cache has; what is returned calls that off."""
     from numba.core import event
 
     class Once(event.Listener):
@@ -59,4 +59,6 @@ def when_compiling(tell: Callable[[], None]) -> None:
         def on_end(self, event_: Any) -> None:
             pass
 
-    event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
+    listener = Once()
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    return lambda: event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
