@@ -85,13 +85,10 @@ def acknowledge_before_commit(note):
 
     def write_and_note(transaction, number, plan):
         write(transaction, number, plan)
-        asked = [(one.unit, one.arm) for one in plan.results if hasattr(one, "probability")]
-        told = [(one.unit, one.reward) for one in plan.results if hasattr(one, "counted")]
-        name = plan.state.name
-        if asked:
-            note("asked", name, asked)
-        if told:
-            note("told", name, told)
+        state = plan.state
+        for _, kind, _, _, unit, arm, _, reward, *_ in plan.events:
+            word = {"assigned": "asked", "rewarded": "told", "corrected": "corrected"}[kind]
+            note(word, state.name, [(unit, state.names[arm] if kind == "assigned" else reward)])
         time.sleep(PAUSE)
 
     module.write_plan = write_and_note
