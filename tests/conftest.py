@@ -20,6 +20,9 @@ settings.register_profile(
 )
 settings.load_profile("project")
 
+# Helpers that tests import; collected for doctests too, they would be imported twice, under two names.
+collect_ignore = ["browser.py", "crash_worker.py", "golden.py", "own_policies.py", "reference.py", "store_worker.py"]
+
 
 @pytest.fixture(autouse=True)
 def _forget_classes_of_the_test():

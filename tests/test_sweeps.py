@@ -166,7 +166,8 @@ def test_checkpoints_are_kept_below_each_horizon_and_the_horizon_is_one() -> Non
 
 def test_the_study_in_the_documentation_is_one() -> None:
     page = (Path(__file__).parents[1] / "docs/command-line.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    texts = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (text,) = [text for text in texts if "[[policies]]" in text]
     found = sweeps.parse_study(text)
     assert (len(found.policies), found.horizons, found.report_weight) == (6, (5000, 20000), 0.9)
 
