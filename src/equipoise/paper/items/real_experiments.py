@@ -36,7 +36,7 @@ FLU_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)
 HERO_WEIGHTS = (0.95, 0.98, 0.99, 0.995)
 """Few enough to be read at a glance, and far enough apart."""
 
-EFFORT_REPLICATIONS, FLU_REPLICATIONS, QUICK_FLU_REPLICATIONS = 200, 40, 12
+EFFORT_REPLICATIONS, FLU_REPLICATIONS, QUICK_FLU_REPLICATIONS = 200, 40, 8
 EFFORT_THOMPSON, FLU_THOMPSON, QUICK_THOMPSON = 60, 20, 6
 """Replications of Thompson sampling, which draws from a posterior of every arm at every step and is slow."""
 
