@@ -21,7 +21,15 @@ settings.register_profile(
 settings.load_profile("project")
 
 # Helpers that tests import; collected for doctests too, they would be imported twice, under two names.
-collect_ignore = ["browser.py", "crash_worker.py", "golden.py", "own_policies.py", "reference.py", "store_worker.py"]
+collect_ignore = [
+    "browser.py",
+    "command_runner.py",
+    "crash_worker.py",
+    "golden.py",
+    "own_policies.py",
+    "reference.py",
+    "store_worker.py",
+]
 
 
 @pytest.fixture(autouse=True)

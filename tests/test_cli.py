@@ -10,13 +10,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import golden
 import numpy as np
 import pytest
 import typer
 import typer.main
+from command_runner import Result, Runner
 
 import equipoise as eq
 from equipoise import cli, printing
@@ -25,28 +26,6 @@ from equipoise.cli.errors import Command
 FIVE = ("--mean", "1,1.5,2,4,5", "--std", ",".join(repr(float(std)) for std in golden.FIVE_STDS))
 TWO = ("--mean", "1,2", "--std", "1,1")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Runner:
-    """Runs the command in this process, as the entry point would."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object, stdin: bytes = b"") -> Result:
-        self._monkeypatch.setattr(sys, "argv", ["equipoise", *map(str, arguments)])
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = self._capsys.readouterr()
-        code = exit_.value.code
-        return Result(int(code or 0), captured.out, captured.err)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from command_runner import Result, Runner
 
 import equipoise as eq
-from equipoise import cli
 from equipoise.cli import feeding
 from equipoise.cli.errors import HINTS
 from equipoise.experiment_tables import status_lines
@@ -37,37 +36,6 @@ def compiled() -> None:
     experiment.what_if(0.9)
     experiment.status()
     experiment.verify()
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Runner:
-    """Runs the command in this process, as the entry point would."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object, stdin: bytes = b"") -> Result:
-        self._monkeypatch.setattr(sys, "argv", ["equipoise", *map(str, arguments)])
-        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = self._capsys.readouterr()
-        # The first start on a machine says that it compiles.
-        told = "".join(
-            line for line in captured.err.splitlines(keepends=True) if not line.startswith("compiling, once")
-        )
-        return Result(int(exit_.value.code or 0), captured.out, told)
-
-    def data(self, *arguments: object) -> dict[str, object]:
-        result = self(*arguments, "--json")
-        assert (result.code, result.err) == (0, "")
-        found: dict[str, object] = json.loads(result.out)
-        return found
 
 
 @pytest.fixture
