@@ -248,18 +248,33 @@ BUILT_IN = [
     eq.ThompsonBalance(reward_weight=0.5),
     eq.UCB(),
     eq.GAFS(),
+    eq.GAFSMax(),
+    eq.OptimisticBalance(reward_weight=0.5),
+    eq.ForcingBalance(reward_weight=0.5, tracking="ratio"),
 ]
 
 
-@pytest.mark.parametrize("policy", BUILT_IN, ids=repr)
+# Only the kernel tracks what ThompsonBalance draws: it has no twin once tracking began anew.
+FRESH = [one for one in BUILT_IN if not isinstance(one, eq.ThompsonBalance)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "tracked_from"), [*((one, None) for one in BUILT_IN), *((one, [40, 10, 0]) for one in FRESH)], ids=repr
+)
 @pytest.mark.parametrize("paused", [False, True])
-def test_compiled_and_interpreted_decisions_are_equal(policy, paused):
-    """The compiled path is the interpreted one, bit for bit, with shares, warm-up and an arm that is out."""
+def test_compiled_and_interpreted_decisions_are_equal(policy, paused, tracked_from):
+    """The compiled path is the interpreted one, bit for bit, with shares, warm-up, an arm that is out or new."""
     configuration = configure(policy=policy, warm_up=3)
-    decider = Decider(configuration, ["active", "paused" if paused else "active", "active"], [0.1, 0.05, 0.0])
+    stats, rng = eq.ArmStats(3), np.random.default_rng(3)
+    for arm, count in enumerate(tracked_from or ()):
+        for reward in rng.normal(arm, 1.0, count).tolist():
+            stats.assign(arm)
+            stats.update(arm, reward)
+    states = ["active", "paused" if paused else "active", "active"]
+    began = None if tracked_from is None else np.array(tracked_from)
+    decider = Decider(configuration, states, [0.1, 0.05, 0.0], began)
     assert decider.is_compiled
     interpreted = decider._interpreted()
-    stats, rng = eq.ArmStats(3), np.random.default_rng(3)
     drawn = set()
     for index in range(150):
         choice = decider.decide(stats, index)
@@ -268,7 +283,51 @@ def test_compiled_and_interpreted_decisions_are_equal(policy, paused):
         stats.assign(choice[0])
         if rng.random() < 0.7:
             stats.update(choice[0], rng.normal(choice[0], 1.0))
-    assert len(drawn) > 3
+    assert len(drawn) > 2
+
+
+POLICIES_WITH_A_TARGET = [
+    BALANCE,
+    eq.ForcingBalance(reward_weight=0.6, tracking="ratio"),
+    eq.ForcingBalance(reward_weight=0.6, tracking="windowed"),
+    eq.ForcingBalance(reward_weight=0.6, objective=DOptimal()),
+    eq.ThompsonBalance(reward_weight=0.6),
+    eq.OptimisticBalance(reward_weight=0.6),
+    eq.GAFS(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES_WITH_A_TARGET, ids=repr)
+def test_an_arm_added_late_gets_about_its_target_and_not_everybody(policy):
+    """All arms are alike, so its target is a quarter, whatever the weight; before, it took all of the next hundreds."""
+    experiment, rng = create("memory:", policy=policy), np.random.default_rng(5)
+
+    def play(label, count):
+        got = []
+        for first in range(0, count, 20):
+            new = experiment.ask_many([f"{label}-{i}" for i in range(first, first + 20)])
+            experiment.tell_many([(one.unit, float(rng.normal(1.0, 1.0))) for one in new])
+            got += [one.arm for one in new]
+        return got
+
+    play("before", 900)
+    experiment.add_arm("cake")
+    play("forced", 60)  # the rewards that its estimates need, and forcing, come first
+    share = play("after", 300).count("cake") / 300
+    assert 0.1 < share < 0.5
+    experiment.verify()
+
+
+def test_forcing_counts_every_assignment_there_was():
+    """An arm with many people is not forced again because others came into play."""
+    stats = eq.ArmStats.from_summary([400, 400, 0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    decider = Decider(configure(), ["active"] * 3, [0.0] * 3, np.array([400, 400, 0]))
+    for index in range(29):  # the least number whose square is more than the number of assignments
+        arm, _, forced = decider.decide(stats, index)
+        assert (arm, forced) == (2, True)
+        stats.assign(2)
+        stats.update(2, 1.0 + index % 2)
+    assert not decider.decide(stats, 29)[2]
 
 
 def test_a_policy_loses_the_parameters_of_arms_that_are_out():

@@ -31,7 +31,7 @@ def url(request, tmp_path):
 
 
 def fill(store):
-    """Make an experiment of every kind of event, as `tests/data/schema_1.db` was made with seed 7."""
+    """Make an experiment of every kind of event; the first code of a schema made a file in `tests/data` with it."""
     settings = {"policy": eq.ForcingBalance(reward_weight=0.7, tracking="windowed"), "seed": 7}
     experiment = eq.Experiment.create(
         store, "old", arms=["line", "pie", "none"], floor=0.05, warm_up=2, reward_range=(0, 1), who="ann", **settings
@@ -56,20 +56,82 @@ def fill(store):
     third.stop()
 
 
-def test_a_file_of_the_first_schema_opens_and_goes_on(tmp_path):
-    shutil.copy(DATA / "schema_1.db", tmp_path / "old.db")
-    url = file_url(tmp_path / "old.db")
-    assert upgrade(url)[1] == schema.REVISION
-    with eq.open_store(url) as store:
+def fill_with_changing_arms(store):
+    """Make an experiment whose tracking shows in which way it counts once arms have come and gone."""
+    policy = eq.ForcingBalance(reward_weight=0.7, forcing=0.5)
+    experiment = eq.Experiment.create(store, "arms", arms=["line", "pie", "none"], policy=policy, seed=7)
+
+    def go_on(count):
+        for number in range(count):
+            unit = f"unit-{experiment.status().n_assigned}"
+            experiment.ask(unit)
+            experiment.tell(unit, number % 7 / 7)
+
+    go_on(60)
+    experiment.add_arm("cake")
+    go_on(30)
+    experiment.pause_arm("pie")
+    go_on(10)
+    experiment.resume_arm("pie")
+    go_on(20)
+
+
+@pytest.fixture(params=["schema_1", "schema_2"])
+def old_file(request, tmp_path):
+    """A file that was written long ago, brought to the present schema."""
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / f"{request.param}.db", path)
+    assert upgrade(file_url(path)) == (request.param[-1], schema.REVISION)
+    return path
+
+
+def test_files_of_older_schemas_open_and_go_on(old_file):
+    with eq.open_store(file_url(old_file)) as store:
         names = [one.name for one in eq.Experiment.list(store)]
-        assert names == ["old", "missing", "held"]
+        assert names[:3] == ["old", "missing", "held"]
         for name in names:
             eq.Experiment.open(store, name).verify()
         old = eq.Experiment.open(store, "old")
         assert old.ask("unit-3") == old.assignment("unit-3")
         assert [arm.assigned for arm in old.status().arms] == [8, 5, 9, 8]
         assert old.ask("new").new
+        old.resume_arm("pie")
+        old.ask_many([f"after-{number}" for number in range(30)])
         old.verify()
+        assert not old.rebuild()
+
+
+def test_an_experiment_keeps_the_rule_of_tracking_that_it_began_with(tmp_path):
+    """The first schema's arms caught up with all that had happened before them; its logs replay by that rule only."""
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "schema_1_arms.db", path)
+    upgrade(file_url(path))
+    with eq.open_store(file_url(path)) as store:
+        arms = eq.Experiment.open(store, "arms")
+        arms.verify()
+        arms.retire_arm("none")
+        arms.ask_many(["after-1", "after-2", "after-3"])
+        arms.verify()
+        assert not arms.rebuild()
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("SELECT DISTINCT tracked_from FROM arms").fetchall() == [(0,)]
+            connection.execute(
+                "UPDATE events SET details = json_set(details, '$.configuration.fresh_tracking', json('true')) "
+                "WHERE kind = 'created'"
+            )
+            connection.commit()
+        with pytest.raises(eq.VerificationFailed, match="should assign") as failed:
+            arms.verify()
+        assert failed.value.event > next(one.number for one in arms.events() if one.kind == "arm_added")
+
+
+def test_a_table_of_someone_else_stands_in_the_way_of_an_upgrade(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "schema_1.db", path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE keys (id INTEGER)")
+    with pytest.raises(eq.StoreMismatch, match="tables called keys that equipoise did not make"):
+        upgrade(file_url(path))
 
 
 def test_migrations_make_the_schema_of_the_code(tmp_path):
@@ -104,15 +166,15 @@ def next_revision(tmp_path, monkeypatch):
     """A package with one more revision than ours."""
     later = tmp_path / "migrations"
     shutil.copytree(opening.MIGRATIONS, later)
-    (later / "versions" / "revision_2.py").write_text(
+    (later / "versions" / "revision_3.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision, down_revision, branch_labels, depends_on = '2', '1', None, None\n"
+        "revision, down_revision, branch_labels, depends_on = '3', '2', None, None\n"
         "def upgrade():\n    op.add_column('experiments', sa.Column('colour', sa.Text))\n"
     )
 
     def install():
         monkeypatch.setattr(opening, "MIGRATIONS", later)
-        monkeypatch.setattr(schema, "REVISION", "2")
+        monkeypatch.setattr(schema, "REVISION", "3")
 
     return install
 
@@ -138,8 +200,8 @@ def test_an_older_database_with_experiments_is_changed_on_request_only(url, next
     with pytest.raises(eq.UpgradeNeeded, match="equipoise upgrade --store"):
         eq.open_store(url)
     assert not has_colour(url)
-    assert upgrade(url) == ("1", "2")
-    assert upgrade(url) == ("2", "2")
+    assert upgrade(url) == ("2", "3")
+    assert upgrade(url) == ("3", "3")
     assert has_colour(url)
     with eq.open_store(url) as store:
         eq.Experiment.open(store, "old").verify()
@@ -152,7 +214,7 @@ def test_a_newer_database_is_refused(url, next_revision, monkeypatch):
         next_revision()
         upgrade(url)
     monkeypatch.undo()
-    with pytest.raises(eq.StoreMismatch, match="revision 2; this version of equipoise knows up to 1"):
+    with pytest.raises(eq.StoreMismatch, match="revision 3; this version of equipoise knows up to 2"):
         eq.open_store(url)
 
 

@@ -9,10 +9,11 @@ import typer
 from equipoise.cli.errors import HINTS, told
 from equipoise.cli.stores import note
 from equipoise.cli.unit_files import Row
-from equipoise.errors import EquipoiseError, StoreError
+from equipoise.errors import EquipoiseError, NotAllowed, NotAuthenticated, ServiceError, StoreError
 
 GROUP = 500
 """Units of one transaction: more would not be faster, and would make others wait."""
+_NOT_ABOUT_A_ROW = (StoreError, NotAllowed, NotAuthenticated, ServiceError)
 
 
 def feed(
@@ -40,7 +41,7 @@ def feed(
         for row in group:
             try:
                 (answer,) = send([row])
-            except StoreError:
+            except _NOT_ABOUT_A_ROW:
                 raise
             except EquipoiseError as error:
                 wrong = EquipoiseError(f"{source}, line {row.line}: {error.message}", hint=error.hint)
@@ -58,7 +59,7 @@ def feed(
                 group = rows[start : start + GROUP]
                 try:
                     answers = send(group)
-                except StoreError:
+                except _NOT_ABOUT_A_ROW:
                     raise
                 except EquipoiseError:
                     send_singly(group)

@@ -1,15 +1,37 @@
 """The commands `equipoise copy` and `equipoise upgrade`: to another store, or to the schema of this version."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from equipoise.cli.options import AsJson, option
-from equipoise.cli.stores import DEFAULT_STORE, StoreUrl, any_store, existing_store, existing_url, note, print_answer
+from equipoise.cli.stores import (
+    DEFAULT_STORE,
+    DatabaseUrl,
+    Quiet,
+    any_store,
+    existing_store,
+    existing_url,
+    note,
+    print_answer,
+)
 from equipoise.cli.verify import Names
+
+if TYPE_CHECKING:
+    from equipoise.experiment import Experiment
+    from equipoise.store import Store
 
 Target = Annotated[str, option("--to", "Store", "URL", "The store to copy to; made new if it is not there.")]
 
 
-def copy(names: Names = None, *, to: Target, store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def copy(
+    names: Names = None,
+    *,
+    to: Target,
+    store: DatabaseUrl = DEFAULT_STORE,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
     """Copy experiments with their whole log to another store, where they can go on, and verify them there."""
     from equipoise.experiment import Experiment
     from equipoise.printing import print_json
@@ -17,18 +39,31 @@ def copy(names: Names = None, *, to: Target, store: StoreUrl = DEFAULT_STORE, as
     source, target = existing_store(store), any_store(to)
     rows = []
     for name in names or [one.name for one in Experiment.list(source)]:
-        copied = Experiment.open(source, name).copy_to(target)
+        copied = _copy(Experiment.open(source, name), target, quiet)
         checked = copied.verify()
         rows.append({"name": name, "n_events": checked.n_events, "store": target.url})
         if not as_json:
             print(f"{name}: {checked.n_events:,} events copied to {target.url} and verified there", flush=True)
-        if copied.status().state == "enrolling":
+        if copied.status().state == "enrolling" and not quiet:
             note(f"note: {name} still takes units in {source.url} as well; finish it there when all clients have moved")
     if as_json:
         print_json({"experiments": rows})
 
 
-def upgrade(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "Experiment":
+    """Copy one experiment, with a bar on the terminal unless it is to be quiet."""
+    from equipoise.progress import Reporter, StepBar
+
+    bar = Reporter() if quiet else StepBar(experiment.status().n_events, f"copying {experiment.name}", noun="events")
+    try:
+        with bar:
+            return experiment.copy_to(target, progress=lambda done, _: bar.show(done))
+    except KeyboardInterrupt:
+        note(f"interrupted; nothing of {experiment.name} is in {target.url}, the same command copies it")
+        raise typer.Exit(130) from None
+
+
+def upgrade(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Bring a store made by an older version to the schema of this one; make a copy of it first."""
     from equipoise.store import upgrade as upgrade_store
 

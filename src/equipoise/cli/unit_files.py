@@ -12,25 +12,32 @@ from equipoise.errors import EquipoiseError
 
 
 class Row(NamedTuple):
-    """A unit of a file, its reward if the file has rewards, and where it stands."""
+    """A unit of a file, its reward or its attributes if the file has them, and where it stands."""
 
     line: int
     unit: str
     reward: float | None = None
+    attributes: dict[str, str] | None = None
 
 
 def read_units(path: str) -> tuple[str, list[Row]]:
-    """Return how to call a file, and its units: the column `unit` of a CSV, or else every line that is not blank."""
+    """Return how to call a file, and its units: the column `unit` of a CSV, or else every line that is not blank.
+
+    The other columns of a CSV are attributes of the unit, as text; an empty cell is none.
+    """
     source, text = _read(path)
-    if "unit" not in _header(text):
+    header = _header(text)
+    if "unit" not in map(str.lower, header):
         lines = enumerate(text.splitlines(), start=1)
         return source, [Row(number, line.strip()) for number, line in lines if line.strip()]
-    rows = CsvRows(text, source, ("unit",))
+    names = [name for name in header if name and name.lower() != "unit"]
+    rows = CsvRows(text, source, ("unit", *names))
     found = []
-    for (unit,) in rows:
+    for unit, *cells in rows:
         if not unit:
             raise rows.wrong("each row needs a unit; got none")
-        found.append(Row(rows.line, unit))
+        attributes = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+        found.append(Row(rows.line, unit, attributes=attributes or None))
     return source, found
 
 
@@ -38,7 +45,7 @@ def read_rewards(path: str) -> tuple[str, list[Row]]:
     """Return how to call a file, and its units with rewards: columns `unit` and `reward`, or two without a header."""
     source, text = _read(path)
     header = _header(text)
-    if "unit" not in header and len(header) == 2 and _number(header[1]) is not None:
+    if "unit" not in map(str.lower, header) and len(header) == 2 and _number(header[1]) is not None:
         # Without a header the columns are those; the line that is put before counts as line 0.
         text, shift = f"unit,reward\n{text}", -1
     else:
@@ -66,10 +73,10 @@ def _read(path: str) -> tuple[str, str]:
 
 
 def _header(text: str) -> list[str]:
-    """Return the cells of the first line that is not blank, in small letters."""
+    """Return the cells of the first line that is not blank."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     try:
-        return [cell.strip().lower() for cell in next(csv.reader(io.StringIO(first)), [])]
+        return [cell.strip() for cell in next(csv.reader(io.StringIO(first)), [])]
     except csv.Error:
         return []
 

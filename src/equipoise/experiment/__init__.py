@@ -25,6 +25,7 @@ from equipoise.experiment.requests import (
 )
 from equipoise.experiment.status import ArmStatus, Status
 from equipoise.experiment.stopping import Budget, Deadline, Precision, Progress, StoppingRule
+from equipoise.experiment.units import UnitStatus
 from equipoise.experiment.verifying import Verification
 from equipoise.experiment.what_if import WhatIf
 
@@ -60,6 +61,7 @@ __all__ = [
     "StoppingRule",
     "Tell",
     "ToldReward",
+    "UnitStatus",
     "Verification",
     "WaitForReward",
     "WhatIf",

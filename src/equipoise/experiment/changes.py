@@ -34,9 +34,9 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
     elif kind in _ARM_STATE_AFTER:
         arm_states = list(state.arm_states)
         arm_states[_known(arm, len(arm_states))] = _ARM_STATE_AFTER[kind]
-        state.set_arms(state.names, arm_states, state.floors)
+        state.change_arms(state.names, arm_states, state.floors)
     elif kind == "arm_added":
-        state.set_arms(
+        state.change_arms(
             [*state.names, details["name"]], [*state.arm_states, ACTIVE], [*state.floors, float(details["floor"])]
         )
     elif kind == "weight_changed":

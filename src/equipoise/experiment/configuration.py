@@ -42,6 +42,8 @@ class Configuration:
     stopping: tuple[StoppingRule, ...]
     failure_probability: float
     metadata: dict[str, Any]
+    fresh_tracking: bool = False
+    """Whether tracking begins anew when other arms come into play; not so in experiments of the first schema."""
 
     @property
     def sign(self) -> float:
@@ -75,6 +77,8 @@ class Configuration:
         """Return the settings as plain data."""
         data: dict[str, Any] = {"format": FORMAT}
         data |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if not self.fresh_tracking:  # as it was written before there was a choice
+            del data["fresh_tracking"]
         return data | {
             "policy": self.policy.to_dict(),
             "missing": self.missing.to_dict(),
@@ -95,6 +99,7 @@ class Configuration:
             policy = Policy.from_dict(data["policy"])
         except UnknownName as error:
             raise UnknownName(error.message, hint="import the module that defines the policy first") from None
+        data = {"fresh_tracking": False, **data}
         values = {field.name: data[field.name] for field in dataclasses.fields(cls)} | {
             "policy": policy,
             "missing": MissingReward.from_dict(data["missing"]),
@@ -143,6 +148,7 @@ def checked_configuration(
         stopping=rules,
         failure_probability=delta,
         metadata=checked_data("metadata", metadata, LARGEST_METADATA) or {},
+        fresh_tracking=True,
     )
     if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
         raise InvalidInput(

@@ -8,11 +8,23 @@ from equipoise.errors import ExperimentExists
 from equipoise.store.schema import EVENT_COLUMNS, PENDING_COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from equipoise.store import Transaction
 
 
-def copy(source: Transaction, experiment: int, name: str, target: Transaction, url: str) -> int:
-    """Write an experiment read in one transaction in another, and return its number there."""
+def copy(
+    source: Transaction,
+    experiment: int,
+    name: str,
+    target: Transaction,
+    url: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Write an experiment read in one transaction in another, and return its number there.
+
+    `progress` is told how many events are written, and of how many.
+    """
     if source.database.identity(source.connection) == target.database.identity(target.connection):
         raise ExperimentExists(f"{url} is where {name!r} is already", hint="copy to another store")
     found = target.find(name)
@@ -32,6 +44,8 @@ def copy(source: Transaction, experiment: int, name: str, target: Transaction, u
         statement = f"SELECT {', '.join(columns)} FROM {table} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
         for rows in source.stream(statement, experiment):
             put(number, rows)
+            if progress is not None and table == "events":
+                progress(rows[-1][0], head.n_events)
     target.configure(number, configuration, head.configured)
     target.advance(number, head.state, head.n_events, head.n_decisions)
     return number

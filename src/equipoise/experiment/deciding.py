@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.errors import InvalidInput
+from equipoise.experiment.tracking import tracking_since
 from equipoise.simulation.built_in import is_compiled
 
 if TYPE_CHECKING:
@@ -33,11 +34,22 @@ class Decider:
         Positions of the arms in play.
     share : float array
         What is kept for each of them.
+    tracked_from : int array
+        How often each was assigned when it came to the present set of arms in play. A policy steers the shares since
+        then, not those since the beginning, towards its target: an arm that was not there has missed nothing.
     """
 
-    def __init__(self, configuration: Configuration, arm_states: list[str], floors: list[float]) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        arm_states: list[str],
+        floors: list[float],
+        tracked_from: IntArray | None = None,
+    ) -> None:
         self.active: IntArray = np.array([i for i, state in enumerate(arm_states) if state == "active"], dtype=np.int64)
         self.share: FloatArray = np.array(floors)[self.active]
+        began = np.zeros(len(arm_states), np.int64) if tracked_from is None else tracked_from
+        self.tracked_from: IntArray = began[self.active]
         configuration.policy.check_arms(len(arm_states))
         self.policy = restricted(configuration.policy, self.active, len(arm_states))
         self.policy.check_arms(self.active.size)
@@ -71,12 +83,14 @@ class Decider:
     def for_kernel(self) -> tuple[Any, Design]:
         """Return the policy's rule and the design as the compiled replay reads them."""
         from equipoise.kernels.assignment import new_design
-        from equipoise.kernels.rules import UNIFORM, Rule
+        from equipoise.kernels.rules import PER_ARM_ROWS, UNIFORM, Rule
 
         if not self.is_compiled:  # the replay will not look at either
-            return Rule(kind=UNIFORM), new_design(self.active, self.share, np.zeros((3, self.active.size)))
+            nothing = np.zeros((PER_ARM_ROWS, self.active.size))
+            return Rule(kind=UNIFORM), new_design(self.active, self.share, self.tracked_from, nothing)
         policy: Any = self.policy
-        return policy.rule(), new_design(self.active, self.share, policy.per_arm(self.active.size))
+        per_arm = policy.per_arm(self.active.size)
+        return policy.rule(), new_design(self.active, self.share, self.tracked_from, per_arm)
 
     def _compiled(self) -> Decide:
         from equipoise.kernels.assignment import next_assignment
@@ -97,7 +111,8 @@ class Decider:
         from equipoise.kernels.random import decision_uniform
         from equipoise.kernels.tracking import draw
 
-        choose, kept = self.policy.prepare(self.active.size), 0.0
+        choose, probabilities = tracking_since(self.policy, self.tracked_from)
+        kept = 0.0
         for share in self.share.tolist():
             kept += share
 
@@ -112,7 +127,7 @@ class Decider:
                 chance = float(chances[place])
             elif uniform < kept:
                 place = draw(self.share, uniform)
-                chance = float(self.policy.probabilities(own)[place])
+                chance = float(probabilities(own)[place])
             else:
                 place, chance, forced = choose(own, rest)
             return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced

@@ -19,13 +19,13 @@ from equipoise.experiment.requests import Assignment, Request, ToldReward, UnitR
 from equipoise.experiment.state import FINISHED, State, keep_state, load_state
 from equipoise.experiment.status import Status, status_of
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
-from equipoise.experiment.units import read_units
+from equipoise.experiment.units import UnitStatus, read_units
 from equipoise.experiment.writing import write_plan
 from equipoise.store import Store, open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from typing import IO
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 Assignments: TypeAlias = list[Assignment]
 ToldRewards: TypeAlias = list[ToldReward]
 Answers: TypeAlias = list[Any]
+Events: TypeAlias = list[Event]
 Summaries: TypeAlias = "list[ExperimentSummary]"
 
 _PAGE = 1_000
@@ -89,6 +90,11 @@ class Experiment:
         self.name = name
         self.who = who
         self._id = number
+
+    @property
+    def number(self) -> int:
+        """The store's number for it."""
+        return self._id
 
     # Making and finding
 
@@ -192,9 +198,7 @@ class Experiment:
     def list(cls, store: Store | str) -> Summaries:
         """Return all experiments of a store, oldest first."""
         return [
-            ExperimentSummary(
-                name, state, instant(created_at), json.loads(configuration)["policy"], n_arms, assigned, pulls
-            )
+            ExperimentSummary(name, state, instant(created_at), _listed_policy(configuration), n_arms, assigned, pulls)
             for name, state, created_at, configuration, n_arms, assigned, pulls in _opened(store).read(
                 lambda transaction: transaction.summaries()
             )
@@ -265,18 +269,37 @@ class Experiment:
         """
         return self._run(list(requests), together=False).results
 
+    def apply_all(self, requests: Iterable[Request]) -> Answers:
+        """Carry out requests in the order given, all or none: the first that is refused is raised."""
+        return self._together(list(requests))
+
     def assignment(self, unit: str) -> Assignment | None:
         """Return the assignment of a unit, or None if it has none; nothing is written."""
-        checked_unit(unit)
+        found = self.unit(unit)
+        if found is None:
+            return None
+        return Assignment(found.unit, found.arm, found.number, found.probability, found.forced, found.at, False)
 
-        def work(transaction: Transaction) -> Assignment | None:
+    def unit(self, unit: str) -> UnitStatus | None:
+        """Return a unit's assignment and what became of its reward, or None if it has none; nothing is written.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> told = experiment.tell(experiment.ask("ada").unit, 0.75)
+        >>> found = experiment.unit("ada")
+        >>> found.arm, found.state, found.reward
+        ('a', 'counted', 0.75)
+        """
+        checked_unit(unit)
+        now = microseconds(self.store.now())
+
+        def work(transaction: Transaction) -> UnitStatus | None:
             state = self._load(transaction)
-            rows = transaction.unit_events(self._id, [unit])
-            found = read_units(rows, state.configuration.missing).get(unit)
-            if found is None:
-                return None
-            at, arm = instant(found.assigned_at), state.names[found.arm]
-            return Assignment(unit, arm, found.decision, found.probability, found.forced, at, False)
+            missing = state.configuration.missing
+            found = read_units(transaction.unit_events(self._id, [unit]), missing).get(unit)
+            return None if found is None else found.status(unit, state.names, missing, now)
 
         return self.store.read(work)
 
@@ -305,7 +328,7 @@ class Experiment:
         self._one(ask_for.Finish(anyway, who=self.who))
 
     def add_arm(self, name: str, *, floor: float = 0.0) -> None:
-        """Add an arm; the policy gives it what it has missed, as it would any arm with few pulls."""
+        """Add an arm; after its warm-up and forcing the policy gives it its share of those who come from now on."""
         self._one(ask_for.AddArm(name, floor, who=self.who))
 
     def pause_arm(self, name: str) -> None:
@@ -336,6 +359,26 @@ class Experiment:
         """The settings as they are now."""
         return self.store.read(self._load).configuration
 
+    def describe(self) -> dict[str, Any]:
+        """Return name, state, arms and settings as plain data that JSON can hold.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> experiment.describe()["arms"]
+        [{'name': 'a', 'state': 'active', 'floor': 0.0}, {'name': 'b', 'state': 'active', 'floor': 0.0}]
+        """
+        state = self.store.read(self._load)
+        rows = zip(state.names, state.arm_states, state.floors, strict=True)
+        return {
+            "name": state.name,
+            "state": state.state,
+            "created_at": instant(state.created_at).isoformat(),
+            "arms": [{"name": arm, "state": arm_state, "floor": floor} for arm, arm_state, floor in rows],
+            "configuration": state.configuration.to_dict(),
+        }
+
     def status(self) -> Status:
         """Return where the experiment stands: arms, totals, intervals, stopping rules.
 
@@ -363,18 +406,19 @@ class Experiment:
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log, from the event after this number on."""
-        last = checks.whole_number("after", after, 0)
-        while True:
+        while page := self.events_page(after, _PAGE):
+            yield from page
+            after = page[-1].number
 
-            def work(transaction: Transaction, last: int = last) -> tuple[Any, State]:
-                return transaction.events(self._id, last, _PAGE), self._load(transaction)
+    def events_page(self, after: int, limit: int) -> Events:
+        """Return at most so many events, from the one after this number on."""
+        last, most = checks.whole_number("after", after, 0), checks.whole_number("limit", limit, 1)
 
-            rows, state = self.store.read(work)
-            for row in rows:
-                yield read_event(row, state.names)
-            if len(rows) < _PAGE:
-                return
-            last = rows[-1][0]
+        def work(transaction: Transaction) -> tuple[Any, State]:
+            return transaction.events(self._id, last, most), self._load(transaction)
+
+        rows, state = self.store.read(work)
+        return [read_event(row, state.names) for row in rows]
 
     def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""
@@ -446,8 +490,12 @@ class Experiment:
             repeatable=False,
         )
 
-    def copy_to(self, store: Store | str) -> Experiment:
-        """Copy the experiment with its whole log to another store, where it can go on, and return it there."""
+    def copy_to(self, store: Store | str, *, progress: Callable[[int, int], None] | None = None) -> Experiment:
+        """Copy the experiment with its whole log to another store, where it can go on, and return it there.
+
+        All of it is there when this returns; if it raises, or is interrupted, nothing is. `progress` is called now and
+        then with the number of events copied and of all.
+        """
         from equipoise.experiment.copying import copy
 
         opened = _opened(store)
@@ -455,7 +503,9 @@ class Experiment:
             raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
         self.store.read(self._load)
         number = self.store.read(
-            lambda source: opened.change(None, lambda target: copy(source, self._id, self.name, target, opened.url)),
+            lambda source: opened.change(
+                None, lambda target: copy(source, self._id, self.name, target, opened.url, progress)
+            ),
             repeatable=False,
         )
         return Experiment(opened, number, self.name, self.who)
@@ -544,6 +594,14 @@ def _ask(one: Any, who: str | None) -> ask_for.Ask:
     if type(one) is tuple and len(one) == 2:
         return ask_for.Ask(one[0], one[1], who=who)
     return ask_for.Ask(one, who=who)
+
+
+def _listed_policy(configuration: str) -> dict[str, Any]:
+    """Return the policy in a configuration; of one that is damaged nothing, as it must not hide the others."""
+    try:
+        return dict(json.loads(configuration)["policy"])
+    except (ValueError, TypeError, LookupError):
+        return {}
 
 
 def _several(what: str, values: Any) -> Iterable[Any]:

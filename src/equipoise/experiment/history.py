@@ -18,16 +18,21 @@ if TYPE_CHECKING:
 
 # Rewards are summed as differences from one value close to all of them, so that squares do not lose their digits.
 # The centre is part of the text, as a literal; both databases read the digits that Python writes exactly.
-_SELECT = """
-SELECT (number - 1) / {step} AS point, COALESCE(arm, -1), MAX(number), MAX(at),
-    SUM(CASE WHEN kind = 'assigned' THEN 1 ELSE 0 END),
-    SUM(COALESCE(counted, 0) - CASE WHEN replaced IS NULL THEN 0 ELSE 1 END),
-    SUM(CASE WHEN counted = 1 THEN reward - ({centre}) ELSE 0.0 END - COALESCE(replaced - ({centre}), 0.0)),
-    SUM(CASE WHEN counted = 1 THEN (reward - ({centre})) * (reward - ({centre})) ELSE 0.0 END
-        - COALESCE((replaced - ({centre})) * (replaced - ({centre})), 0.0))
-FROM events WHERE experiment = ? AND number <= ?
-GROUP BY (number - 1) / {step}, COALESCE(arm, -1)
+_SUMS = """
+SELECT {point}, arm, COUNT(probability), SUM(counted), COUNT(replaced),
+    SUM(CASE WHEN counted = 1 THEN reward - {centre} END),
+    SUM(CASE WHEN counted = 1 THEN (reward - {centre}) * (reward - {centre}) END),
+    SUM(replaced - {centre}), SUM((replaced - {centre}) * (replaced - {centre}))
+FROM events WHERE experiment = ? AND number > ? AND number <= ? AND arm IS NOT NULL
+GROUP BY {groups}
 """
+_TIMES = """
+SELECT number, at FROM events WHERE experiment = ? AND number > ? AND number <= ?
+AND (number / {step} * {step} = number OR number = {last})
+"""
+
+_TOGETHER = 10_000
+"""Events summed by one query: SQLite sorts what it groups, and sorting all of a long log takes half of the time."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +77,27 @@ def read_history(transaction: Transaction, experiment: int, state: State, points
     centre = state.configuration.sign * float(state.stats.sums[0].sum() / pulls.sum()) if pulls.any() else 0.0
     counts = np.zeros((2, n_points, n_arms), np.int64)
     sums = np.zeros((2, n_points, n_arms))
-    number, at = np.zeros(n_points, np.int64), np.zeros(n_points, np.int64)
-    statement = _SELECT.format(step=step, centre=f"CAST('{centre!r}' AS DOUBLE PRECISION)")
-    for rows in transaction.stream(statement, experiment, state.n_events):
-        for point, arm, last, when, assigned, rewarded, total, squares in rows:
-            number[point], at[point] = max(number[point], last), max(at[point], when)
-            if arm >= 0:
-                counts[:, point, arm] = int(assigned), int(rewarded)
-                sums[:, point, arm] = total, squares
+    number = np.minimum(np.arange(1, n_points + 1) * step, state.n_events)
+    at = np.zeros(n_points, np.int64)
+    together = step * max(1, _TOGETHER // step)
+    alone = together == step  # then a query is about one point, and need not group by it
+    point = f"(number - 1) / {step}"
+    statement = _SUMS.format(
+        point="0" if alone else point,
+        groups="arm" if alone else f"{point}, arm",
+        centre=f"CAST('{centre!r}' AS DOUBLE PRECISION)",
+    )
+    times = _TIMES.format(step=step, last=state.n_events)
+    for first in range(0, state.n_events, together):
+        last = min(first + together, state.n_events)
+        for rows in transaction.stream(statement, experiment, first, last):
+            for place, arm, assigned, counted, replaced, added, added_squares, taken, taken_squares in rows:
+                where = first // step if alone else place
+                counts[:, where, arm] = assigned, (counted or 0) - replaced
+                sums[:, where, arm] = (added or 0.0) - (taken or 0.0), (added_squares or 0.0) - (taken_squares or 0.0)
+        for rows in transaction.stream(times, experiment, last - 1 if alone else first, last):
+            for event, when in rows:
+                at[(event - 1) // step] = when
     (assigned, rewarded), (total, squares) = counts.cumsum(axis=1), sums.cumsum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(rewarded > 0, centre + total / rewarded, np.nan)

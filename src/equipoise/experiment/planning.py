@@ -466,8 +466,11 @@ class _Planner:
     ) -> None:
         """Change the experiment and log it."""
         self.ahead.clear()
+        before = self.state.tracked_from
         checked_change(self.state, lambda state: apply_change(state, kind, arm, details or {}))
         self.log(kind, request.who, arm=arm, details=details)
+        if self.state.tracked_from is not before:
+            self.plan.touched.update(range(len(self.state.names)))
 
 
 HANDLERS: dict[type, Callable[[_Planner, Any], Any]] = {

@@ -28,7 +28,8 @@ class State:
     """One state. Committed states are shared and never changed: plans are made on a `copy`.
 
     `stats` is in the policy's sense, where large rewards are good; `counters` has a row each for rewards held back,
-    units overdue, defaulted and dropped. Lists may be shared with copies; whoever changes one replaces it.
+    units overdue, defaulted and dropped; `tracked_from` is what `stats.assigned` was when the set of arms in play
+    changed last. It and the lists may be shared with copies; whoever changes one replaces it.
     """
 
     def __init__(self, name: str, created_at: int, configuration: Configuration) -> None:
@@ -44,13 +45,14 @@ class State:
         self.positions: dict[str, int] = {}
         self.stats: ArmStats = ArmStats(1)
         self.counters: IntArray = np.zeros((COUNTERS, 1), np.int64)
+        self.tracked_from: IntArray = np.zeros(1, np.int64)
         self._decider: Decider | None = None
 
     @property
     def decider(self) -> Decider:
         """What takes decisions for the arms in play."""
         if self._decider is None:
-            self._decider = Decider(self.configuration, self.arm_states, self.floors)
+            self._decider = Decider(self.configuration, self.arm_states, self.floors, self.tracked_from)
         return self._decider
 
     def copy(self) -> State:
@@ -78,9 +80,22 @@ class State:
             larger.n_assigned = self.stats.n_assigned
             self.stats = larger
             self.counters = np.pad(self.counters, ((0, 0), (0, more)))
+            self.tracked_from = np.pad(self.tracked_from, (0, more))
         self.names, self.arm_states, self.floors = names, arm_states, floors
         self.positions = {name: position for position, name in enumerate(names)}
         self._decider = None
+
+    def change_arms(self, names: list[str], arm_states: list[str], floors: list[float]) -> None:
+        """Set the arms as an event changes them; with others in play than before, tracking begins anew."""
+        before = self.arms_in_play
+        self.set_arms(names, arm_states, floors)
+        if self.configuration.fresh_tracking and self.arms_in_play != before:
+            self.tracked_from = self.stats.assigned.copy()
+
+    @property
+    def arms_in_play(self) -> list[int]:
+        """Positions of the arms that new units may get."""
+        return [position for position, state in enumerate(self.arm_states) if state == ACTIVE]
 
     def set_configuration(self, configuration: Configuration) -> None:
         """Set the configuration and what depends on it."""
@@ -105,6 +120,7 @@ class State:
             square_low,
             *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
             changed,
+            self.tracked_from.item(position),
         )
 
     def read_arms(self, rows: Sequence[Sequence[Any]]) -> None:
@@ -118,11 +134,14 @@ class State:
             names[position], arm_states[position], floors[position] = name, state, floor
         if (names, arm_states, floors) != (self.names, self.arm_states, self.floors):
             self.set_arms(names, arm_states, floors)
-        sign = self.configuration.sign
+        sign, tracked_from = self.configuration.sign, self.tracked_from.copy()
         for position, _, _, _, assigned, pulls, high, low, square_high, square_low, *rest in rows:
             self.stats.put(position, assigned, pulls, (sign * high, sign * low, square_high, square_low))
             for row, value in zip((N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED), rest[:4], strict=True):
                 self.counters[row, position] = value
+            tracked_from[position] = rest[-1]
+        if (tracked_from != self.tracked_from).any():
+            self.tracked_from, self._decider = tracked_from, None
 
 
 def load_state(store: Store, transaction: Transaction, experiment: int) -> State:

@@ -58,7 +58,17 @@ def checked_unit(value: Any) -> str:
 
 def checked_who(value: Any) -> str | None:
     """Return who did something, if that is known."""
-    return None if value is None else checked_text("who", value, LONGEST_NAME)
+    if value is None or (type(value) is str and value in _SEEN):
+        return value
+    who = checked_text("who", value, LONGEST_NAME)
+    if len(_SEEN) < _MOST_SEEN:
+        _SEEN.add(who)
+    return who
+
+
+_SEEN: set[str] = set()
+_MOST_SEEN = 1_000
+"""Those that were found right already: the same few do everything."""
 
 
 def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:

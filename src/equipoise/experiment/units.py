@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from equipoise.experiment.instants import instant
 from equipoise.experiment.missing import DefaultReward, DropUnit
 from equipoise.kernels.replay import (
     DEFAULTED,
@@ -18,6 +21,7 @@ from equipoise.kernels.replay import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from equipoise.experiment.missing import MissingReward
 
@@ -31,6 +35,46 @@ STATE_NAMES = {
     LATE_DEFAULTED: "defaulted",
     LATE_DROPPED: "dropped",
 }
+
+
+@dataclass(frozen=True)
+class UnitStatus:
+    """One unit: its assignment, and what became of its reward.
+
+    Attributes
+    ----------
+    unit, arm : str
+        Who got what.
+    number : int
+        Which decision of the experiment it was, counted from 0.
+    probability : float
+        With which probability this arm was chosen, given all that was known.
+    forced : bool
+        Whether warm-up or the policy's forcing chose, and not the estimates.
+    at : datetime
+        When it was assigned, in UTC.
+    state : str
+        waiting, held (told, but not to be counted before the window has passed), counted, overdue, defaulted or
+        dropped.
+    reward : float or None
+        As it was told, or corrected to since.
+    counted : bool
+        Whether that reward is in the estimates; a default that stands for it is not that reward.
+    """
+
+    unit: str
+    arm: str
+    number: int
+    probability: float
+    forced: bool
+    at: datetime
+    state: str
+    reward: float | None
+    counted: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data that JSON can hold."""
+        return dataclasses.asdict(self) | {"at": self.at.isoformat()}
 
 
 class Unit:
@@ -48,6 +92,23 @@ class Unit:
         self.told: float | None = None
         """The reward as it was told first; `reward` is what it was corrected to since."""
         self.reward: float | None = None
+
+    def status(self, name: str, arms: Sequence[str], missing: MissingReward, now: int) -> UnitStatus:
+        """Return the unit as people see it at a time; one that nobody has settled yet is overdue all the same."""
+        state, window = self.state, missing.window_microseconds
+        if state == WAITING and window is not None and self.assigned_at + window <= now:
+            state = OVERDUE
+        return UnitStatus(
+            unit=name,
+            arm=arms[self.arm],
+            number=self.decision,
+            probability=self.probability,
+            forced=self.forced,
+            at=instant(self.assigned_at),
+            state=STATE_NAMES[state],
+            reward=self.reward,
+            counted=state == IN_ESTIMATES,
+        )
 
 
 def state_after_expiry(missing: MissingReward) -> int:

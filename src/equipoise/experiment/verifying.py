@@ -16,6 +16,7 @@ from equipoise.store.schema import ARM_COLUMNS
 if TYPE_CHECKING:
     from equipoise.store import Transaction
 
+_CHANGED = ARM_COLUMNS.index("changed")  # no log says it
 _HINT = "rebuild() writes the tables anew from the log"
 _PENDING = """
 SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
@@ -69,7 +70,7 @@ def _compare_arms(transaction: Transaction, experiment: int, replay: Replay) -> 
     if len(rows) != len(state.names):
         _differ(f"the number of arms of experiment {replay.name!r}", len(state.names), len(rows))
     for position, row in enumerate(rows):
-        expected = state.arm_row(position, row[-1])
+        expected = state.arm_row(position, row[_CHANGED])
         for column, wanted, got in zip(ARM_COLUMNS, expected, row, strict=True):
             if wanted != got:
                 _differ(f"{column} of arm {state.names[position]!r}", wanted, got)

@@ -65,9 +65,7 @@ def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, 
     """Return the allocation a decider steers towards, and its reward and error."""
     target = decider.target(state.stats)
     if target is None:
-        raise TooFewRewards(
-            f"experiment {state.name!r} has too few rewards to estimate every arm; each arm in play needs two"
-        )
+        raise TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
     active = decider.active
     shares, mean, std = target[active], state.stats.mean[active], state.stats.std[active]
     objective = getattr(decider.policy, "objective", ROOT_MEAN_SQUARE)

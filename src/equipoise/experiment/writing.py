@@ -14,14 +14,15 @@ def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
     if not plan.events:
         return
     state = plan.state
+    if plan.forget_pending:
+        transaction.forget_pending(experiment, plan.forget_pending)
+    if plan.configured is not None:
+        transaction.configure(experiment, state.configuration.to_json(), plan.configured)
+    transaction.begin_last_writes()
     transaction.append(experiment, plan.events)
     if plan.touched:
         rows = [state.arm_row(position, state.n_events) for position in sorted(plan.touched)]
         transaction.put_arms(experiment, rows)
-    if plan.forget_pending:
-        transaction.forget_pending(experiment, plan.forget_pending)
     if plan.put_pending:
         transaction.put_pending(experiment, list(plan.put_pending.values()))
-    if plan.configured is not None:
-        transaction.configure(experiment, state.configuration.to_json(), plan.configured)
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise.kernels import compiled
-from equipoise.kernels.choice import decide
+from equipoise.kernels.choice import decide_since
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rules import WORK_ROWS, Rule
 from equipoise.kernels.tracking import RANDOM, draw
@@ -15,25 +15,30 @@ from equipoise.kernels.tracking import RANDOM, draw
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
 
-ASSIGNED, PULLS = 0, 1
+ASSIGNED, PULLS, TRACKED = 0, 1, 2
 MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
 
 
 class Design(NamedTuple):
-    """What is decided beforehand: the arms in play by their positions, their kept shares, and scratch for them."""
+    """What is decided beforehand: the arms in play by their positions, their kept shares, and scratch for them.
+
+    `tracked_from` is how often each was assigned when tracking began.
+    """
 
     active: IntArray
     share: FloatArray
+    tracked_from: IntArray
     per_arm: FloatArray
     counts: IntArray
     numbers: FloatArray
     work: FloatArray
 
 
-def new_design(active: IntArray, share: FloatArray, per_arm: FloatArray) -> Design:
+def new_design(active: IntArray, share: FloatArray, tracked_from: IntArray, per_arm: FloatArray) -> Design:
     """Return a design with its scratch space allocated."""
     n = active.size
-    return Design(active, share, per_arm, np.empty((2, n), np.int64), np.empty((4, n)), np.empty((WORK_ROWS, n)))
+    counts, numbers, work = np.empty((3, n), np.int64), np.empty((4, n)), np.empty((WORK_ROWS, n))
+    return Design(active, share, tracked_from, per_arm, counts, numbers, work)
 
 
 @compiled
@@ -74,17 +79,19 @@ def next_assignment(
     """
     active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
     own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
-    target, probability = numbers[TARGET], numbers[PROBABILITY]
-    total, kept = 0, 0.0
+    tracked, target, probability = counts[TRACKED], numbers[TARGET], numbers[PROBABILITY]
+    total, total_tracked, kept = 0, 0, 0.0
     for i in range(active.size):
         arm = active[i]
         own_assigned[i], own_pulls[i], own_mean[i], own_std[i] = assigned[arm], pulls[arm], mean[arm], std[arm]
+        tracked[i] = assigned[arm] - design.tracked_from[i]
         total += assigned[arm]
+        total_tracked += tracked[i]
         kept += share[i]
     uniform = decision_uniform(seed, 0, index)
     wanted, forced = RANDOM, True
     if not warm_up_chances(own_assigned, warm_up, probability):
-        wanted, forced = decide(
+        wanted, forced = decide_since(
             rule,
             design.per_arm,
             total + 1,
@@ -92,6 +99,8 @@ def next_assignment(
             own_pulls,
             own_mean,
             own_std,
+            total_tracked + 1,
+            tracked,
             design.work,
             target,
             probability,

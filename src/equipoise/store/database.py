@@ -22,6 +22,8 @@ class Database(ABC):
     shown_url: str
     attempts: int = 2
     """How often a transaction is begun anew before its error reaches the caller."""
+    locks_rows: bool = False
+    """Whether writers of different experiments do not wait for each other."""
     for_update: str = ""
     """What to write behind a query of an experiment's row to lock it."""
     by_unit: str = ""
@@ -40,6 +42,8 @@ class Database(ABC):
                 self._engine.dispose(close=False)
             self._pid, self._starting = os.getpid(), threading.Lock()
             self._forget_locks()
+        if self._engine is not None:
+            return self._engine
         with self._starting:
             if self._engine is None:
                 self._engine = self._new_engine()
@@ -69,6 +73,9 @@ class Database(ABC):
     @abstractmethod
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Return what to tell a user about a driver's error (None: it is no failure), and whether to try again."""
+
+    def begin_last_writes(self, connection: sa.Connection) -> None:  # noqa: B027  (most have nothing to prepare)
+        """Note that nothing is read any more before the commit, so that what is written may go with it."""
 
     @abstractmethod
     def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:

@@ -60,7 +60,7 @@ def upgrade(url: str) -> tuple[str | None, str]:
     Examples
     --------
     >>> upgrade("memory:")
-    (None, '1')
+    (None, '2')
     """
     store = Store(database_at(url))
     try:
@@ -75,14 +75,7 @@ def _migrate(transaction: Transaction, store: Store, *, even_with_experiments: b
     revision = _revision(connection)
     if revision == schema.REVISION:
         return revision, revision
-    if revision is None:
-        strangers = sorted(set(sa.inspect(connection).get_table_names()) & set(schema.metadata.tables))
-        if strangers:
-            raise StoreMismatch(
-                f"{store.url} has tables called {', '.join(strangers)} that equipoise did not make",
-                hint="name a new file or database, or another schema with ?options=-csearch_path%3Dequipoise",
-            )
-    else:
+    if revision is not None:
         known = {script.revision for script in _scripts().walk_revisions()}
         if revision not in known:
             raise StoreMismatch(
@@ -95,8 +88,20 @@ def _migrate(transaction: Transaction, store: Store, *, even_with_experiments: b
                 f"{schema.REVISION}",
                 hint=f"make a copy, then: equipoise upgrade --store {store.url}",
             )
+    _refuse_strangers(connection, store.url, int(revision or 0))
     _run_revisions(connection)
     return revision, schema.REVISION
+
+
+def _refuse_strangers(connection: sa.Connection, url: str, revision: int) -> None:
+    """Raise if a table that is still to be made is there."""
+    ours = {name for name, table in schema.metadata.tables.items() if table.info.get("since", 1) > revision}
+    strangers = sorted(set(sa.inspect(connection).get_table_names()) & ours)
+    if strangers:
+        raise StoreMismatch(
+            f"{url} has tables called {', '.join(strangers)} that equipoise did not make",
+            hint="name a new file or database, or another schema with ?options=-csearch_path%3Dequipoise",
+        )
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-REVISION = "1"
+REVISION = "2"
 """The revision this code reads and writes; the newest file in `migrations/versions`."""
 
 VERSION_TABLE = "equipoise_version"
 """Where Alembic notes the revision; a name of our own, so that another application's notes stay apart."""
 
 metadata = sa.MetaData()
+"""The tables; `info` has the revision that made one, if it was not the first."""
 
 # Compared byte by byte: quicker than by a language's rules, and no update of the system can change the order.
 _word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
@@ -52,6 +53,8 @@ arms = sa.Table(
     sa.Column("defaulted", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
     sa.Column("changed", sa.BigInteger, nullable=False),  # last event that changed this row
+    # What `assigned` was when the set of arms in play changed last; the policy tracks its target from there.
+    sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("experiment", "name", name="arms_have_names_of_their_own"),
     sqlite_with_rowid=False,
 )
@@ -98,6 +101,22 @@ pending = sa.Table(
     sa.Column("arm", sa.Integer, nullable=False),
     sa.Column("reward", sa.Double),  # told, but not to be counted before it is due
     sqlite_with_rowid=False,
+)
+
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("id", _word, primary_key=True),
+    sa.Column("hash", sa.Text, nullable=False),  # SHA-256 of the secret, in hexadecimal; the secret is kept nowhere
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),  # who the log says it was
+    sa.Column("experiment", _word),  # name of the only experiment the key is for
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("created_by", sa.Text),
+    sa.Column("expires_at", sa.BigInteger),
+    sa.Column("revoked_at", sa.BigInteger),
+    sa.Column("last_used_at", sa.BigInteger),
+    info={"since": 2},
 )
 
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,18 @@ import sqlalchemy as sa
 
 from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
 from equipoise.store.database import Database
+from equipoise.store.waiting import begin_writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 BUSY_SECONDS = 60.0
-"""How long SQLite itself waits for another process to finish writing, before we ask again."""
+"""How long to wait for another process to finish writing, before a transaction is begun anew."""
 
 _PIECE = 5_000
+_MOST_ROWS = 64
+"""Rows of one statement; SQLite takes more, but gains nothing by it."""
 
 
 class SQLiteDatabase(Database):
@@ -42,14 +45,14 @@ class SQLiteDatabase(Database):
     def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
         """Take the lock of the file first: a reader that turns into a writer would fail when it is held."""
         engine = self.engine
-        # Threads of this process wait for each other here, in turn, and not in SQLite's unfair busy loop.
-        with self._lock, engine.connect() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
+        # Threads of this process wait for each other here, and only one of them for other processes.
+        with self._lock, engine.connect() as connection, _transaction(connection, _begin_writing):
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read a snapshot."""
-        with self.engine.connect() as connection, _transaction(connection, "BEGIN"):
+        with self.engine.connect() as connection, _transaction(connection, _begin_reading):
             yield connection
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
@@ -102,8 +105,13 @@ class SQLiteDatabase(Database):
         *,
         replace: bool,
     ) -> None:
-        """Insert rows one after another, without a round trip that would make that slow."""
-        _driver(connection).executemany(_insertion(table, replace), [(experiment, *row) for row in rows])
+        """Insert rows, many with one statement: each statement waits for Python's lock, which a server is short of."""
+        driver, start = _driver(connection), 0
+        while start < len(rows):
+            size = _insertion_size(len(rows) - start)
+            values = [value for row in rows[start : start + size] for value in (experiment, *row)]
+            driver.execute(_insertion(table, replace, size), values)
+            start += size
 
     def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
         """Yield plain tuples; rows that know their columns' names take twice the time."""
@@ -174,6 +182,10 @@ class MemoryDatabase(SQLiteDatabase):
     shown_url = "memory:"
     _closed = False
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Kept)
+
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Wait for the one connection."""
@@ -191,6 +203,7 @@ class MemoryDatabase(SQLiteDatabase):
         """Forget everything."""
         super().close()
         self._closed = True
+        self._kept.end()
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Return what tells this database from all others."""
@@ -198,24 +211,44 @@ class MemoryDatabase(SQLiteDatabase):
 
     def _new_engine(self) -> sa.Engine:
         return sa.create_engine(
-            "sqlite://",
-            isolation_level="AUTOCOMMIT",
-            poolclass=sa.pool.StaticPool,
-            connect_args={"check_same_thread": False},
+            "sqlite://", isolation_level="AUTOCOMMIT", poolclass=sa.pool.StaticPool, creator=lambda: self._kept
         )
 
 
+class _Kept(sqlite3.Connection):
+    """A connection that SQLAlchemy cannot close, which it does after Ctrl-C: all that it holds would be gone."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Close it."""
+        super().close()
+
+
+def _begin_writing(driver: sqlite3.Connection) -> None:
+    begin_writing(driver, BUSY_SECONDS)
+
+
+def _begin_reading(driver: sqlite3.Connection) -> None:
+    driver.execute("BEGIN")
+
+
 @contextmanager
-def _transaction(connection: sa.Connection, begin: str) -> Iterator[None]:
+def _transaction(connection: sa.Connection, begin: Callable[[sqlite3.Connection], None]) -> Iterator[None]:
     driver = _driver(connection)
-    driver.execute(begin)
     try:
+        if driver.in_transaction:  # what an interrupt of the rollback below has left
+            driver.execute("ROLLBACK")
+        begin(driver)  # in here, since an interrupt may be raised as it returns
         yield
         driver.execute("COMMIT")
     except BaseException:
-        # A full disk ends the transaction by itself; then there is nothing to roll back.
-        if driver.in_transaction:
-            driver.execute("ROLLBACK")
+        # A connection that SQLAlchemy was interrupted in is closed by it, and the transaction undone with that.
+        with suppress(sqlite3.ProgrammingError):
+            # A full disk ends the transaction by itself; then there is nothing to roll back.
+            if driver.in_transaction:
+                driver.execute("ROLLBACK")
         raise
 
 
@@ -235,10 +268,16 @@ def _set_up(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
+def _insertion_size(count: int) -> int:
+    """Return how many rows to insert next: a power of two, so that there are few statements to prepare."""
+    return int(min(1 << (count.bit_length() - 1), _MOST_ROWS))
+
+
 @cache
-def _insertion(table: sa.Table, replace: bool) -> str:
+def _insertion(table: sa.Table, replace: bool, n_rows: int) -> str:
     names = [column.name for column in table.columns]
-    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    row = f"({', '.join('?' * len(names))})"
+    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {', '.join([row] * n_rows)}"  # noqa: S608
     return statement + (on_conflict(table) if replace else "")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -11,7 +13,7 @@ from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.store.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     import sqlalchemy as sa
@@ -82,13 +84,17 @@ class Store:
         work: Callable[[Transaction], Result],
         attempts: int,
     ) -> Result:
+        before = sys.exc_info()[1]
         for attempt in range(1, attempts + 1):
             try:
-                with begin() as connection:
+                with begin() as connection, _given_up_when_interrupted(connection):
                     return work(Transaction(self.database, connection))
             except EquipoiseError:
                 raise
             except Exception as error:
+                interrupt = _interrupt_behind(error, before)
+                if interrupt is not None:
+                    raise interrupt from None
                 told, again = self.database.failure(error)
                 if told is None:
                     raise
@@ -110,6 +116,29 @@ class Store:
 
     def __repr__(self) -> str:
         return f"open_store({self.url!r})"
+
+
+@contextmanager
+def _given_up_when_interrupted(connection: sa.Connection) -> Iterator[None]:
+    """Close a connection after Ctrl-C: it may be in the middle of a statement, and is not asked to undo anything."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException:
+        if not connection.closed:
+            connection.invalidate()
+        raise
+
+
+def _interrupt_behind(error: BaseException, before: BaseException | None) -> BaseException | None:
+    """Return the Ctrl-C in whose handling an error came up, unless it was being handled `before` we were called."""
+    cause: BaseException | None = error
+    while cause is not None and cause is not before:
+        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def _utc_now() -> datetime:

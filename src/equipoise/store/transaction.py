@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from equipoise.store.database import Database
 
 _experiments, _arms, _events, _pending = schema.experiments, schema.arms, schema.events, schema.pending
+_keys = schema.keys
 
 
 class Head(NamedTuple):
@@ -37,6 +38,21 @@ class Summary(NamedTuple):
     n_arms: int
     assigned: int
     pulls: int
+
+
+class Key(NamedTuple):
+    """A key to the service, which knows only the hash of its secret; instants are microseconds."""
+
+    id: str
+    hash: str
+    role: str
+    name: str
+    experiment: str | None
+    created_at: int
+    created_by: str | None = None
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    last_used_at: int | None = None
 
 
 _HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
@@ -76,6 +92,19 @@ _FORGET = sa.delete(_pending).where(
     _pending.c.experiment == sa.bindparam("experiment"),
     _pending.c.due_at == sa.bindparam("due"),
     _pending.c.decision == sa.bindparam("of"),
+)
+_REVOKE = (
+    sa.update(_keys)
+    .where(_keys.c.id == sa.bindparam("of"), _keys.c.revoked_at.is_(None))
+    .values(revoked_at=sa.bindparam("at"))
+)
+_TOUCH = (
+    sa.update(_keys)
+    .where(
+        _keys.c.id == sa.bindparam("of"),
+        sa.or_(_keys.c.last_used_at.is_(None), _keys.c.last_used_at < sa.bindparam("at")),
+    )
+    .values(last_used_at=sa.bindparam("at"))
 )
 _UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
 
@@ -164,6 +193,11 @@ class Transaction:
         )
         return self.connection.execute(statement).fetchall()
 
+    def keys(self) -> list[Key]:
+        """Return all keys, oldest first."""
+        statement = sa.select(*(_keys.c[name] for name in Key._fields)).order_by(_keys.c.created_at, _keys.c.id)
+        return [Key(*row) for row in self.connection.execute(statement)]
+
     def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
         return self.database.stream(self.connection, statement, *values)
@@ -183,6 +217,10 @@ class Transaction:
         }
         key = self.connection.execute(sa.insert(_experiments).values(values)).inserted_primary_key
         return int(key[0])  # type: ignore[index]
+
+    def begin_last_writes(self) -> None:
+        """Promise that only `append`, `put_arms`, `put_pending` and `advance` follow, and then the end."""
+        self.database.begin_last_writes(self.connection)
 
     def append(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
         """Append events."""
@@ -213,3 +251,16 @@ class Transaction:
         """Write a changed configuration, with the event that changed it."""
         values = {"new_configuration": configuration, "new_configured": event}
         self.connection.execute(_CONFIGURE, {"experiment": experiment, **values})
+
+    def add_key(self, key: Sequence[Any]) -> None:
+        """Write a new key."""
+        self.connection.execute(sa.insert(_keys).values(Key(*key)._asdict()))
+
+    def revoke_key(self, key: str, at: int) -> None:
+        """Note when a key was revoked; the first time stands."""
+        self.connection.execute(_REVOKE, {"of": key, "at": at})
+
+    def touch_keys(self, uses: Sequence[tuple[str, int]]) -> None:
+        """Note when keys were used last; an earlier use changes nothing."""
+        if uses:
+            self.connection.execute(_TOUCH, [{"of": key, "at": at} for key, at in uses])
