@@ -49,29 +49,29 @@ def chromium() -> str:
     pytest.skip(reason)
 
 
-def open_page(page: Path, scratch: Path, *, width: int = 1280, height: int = 900) -> Opened:
-    """Open a file in Chromium, with every name unknown to it, and wait until its scripts are done."""
-    log = scratch / "net.json"
+def open_page(page: Path | str, scratch: Path, *, width: int = 1280, height: int = 900) -> Opened:
+    """Open a file, or an address of this machine, with every other one unknown; wait until its scripts are done."""
+    log, address = scratch / "net.json", page if isinstance(page, str) else page.as_uri()
     command = [
         chromium(),
         *QUIET,
         f"--user-data-dir={scratch / 'profile'}",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         f"--log-net-log={log}",
         "--enable-logging=stderr",
         f"--window-size={width},{height}",
         "--virtual-time-budget=60000",
         "--dump-dom",
-        page.as_uri(),
+        address,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     # Vega-Lite warns of what it does by itself, such as leaving zero out of a logarithmic axis.
     complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line and '"WARN ' not in line]
-    return Opened(done.stdout, complaints, _requests(log, page))
+    return Opened(done.stdout, complaints, _requests(log, address))
 
 
-def _requests(log: Path, page: Path) -> list[str]:
+def _requests(log: Path, page: str) -> list[str]:
     """Return the addresses that the page asked for; the browser has business of its own, which has no origin."""
     events = json.loads(log.read_text(encoding="utf-8"))["events"]
     started = [event["params"] for event in events if "initiator" in event.get("params", {})]
-    return sorted({start["url"] for start in started if start["initiator"] != "not an origin"} - {page.as_uri()})
+    return sorted({start["url"] for start in started if start["initiator"] != "not an origin"} - {page})

@@ -22,13 +22,21 @@ settings.load_profile("project")
 
 # Helpers that tests import; collected for doctests too, they would be imported twice, under two names.
 collect_ignore = [
+    "both_clients.py",
     "browser.py",
     "command_runner.py",
     "crash_worker.py",
+    "early_service.py",
+    "flaky_server.py",
     "golden.py",
+    "leaky_service.py",
     "own_policies.py",
     "reference.py",
+    "service_api.py",
+    "service_crowd.py",
+    "service_runner.py",
     "store_worker.py",
+    "tools.py",
 ]
 
 

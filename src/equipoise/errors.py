@@ -17,6 +17,9 @@
     ├── EnrolmentClosed                      a new unit for an experiment that takes none now
     ├── ExperimentFinished                   a change to an experiment that is over
     ├── TooFewRewards                        something that needs estimates, before there are any
+    ├── NotAuthenticated                     no key of the service, or one that is not valid (any more)
+    ├── NotAllowed                           a key that is not for this
+    ├── ServiceError                         a server answered something that makes no sense here
     ├── VerificationFailed                   the log does not give what the tables or the decisions say
     ├── StoreError                           the database, not the request, is the trouble
     │   ├── StoreUnavailable                 it cannot be reached or written to just now
@@ -108,6 +111,18 @@ class ExperimentFinished(EquipoiseError):
 
 class TooFewRewards(EquipoiseError):
     """What was asked needs estimates of every arm, and some arm has too few rewards."""
+
+
+class NotAuthenticated(EquipoiseError):
+    """The service was called without a key, or with one that is wrong, expired or revoked."""
+
+
+class NotAllowed(EquipoiseError):
+    """The key's role, or the experiment it is for, does not cover what was asked."""
+
+
+class ServiceError(EquipoiseError):
+    """A server answered something that is no answer of this service; what it did is unknown."""
 
 
 class VerificationFailed(EquipoiseError):

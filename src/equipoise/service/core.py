@@ -1,0 +1,216 @@
+"""What all routes share: the store, who may enter, the lanes, and experiments by name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
+from equipoise.experiment import Ask, Correct, Experiment, Tell
+from equipoise.keys import OPEN, Key, KeyRing
+from equipoise.service.lanes import Lanes
+from equipoise.service.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from equipoise.experiment import Assignment, Request, ToldReward
+    from equipoise.service.settings import Settings
+    from equipoise.store import Store
+
+Result = TypeVar("Result")
+
+log = logging.getLogger("equipoise.service")
+
+_KEYS_SECONDS = 2.0
+"""How old the keys may be that a request is checked against: that long a revoked key may still be used."""
+_USES_SECONDS = 30.0
+_MOST_THREADS = 32
+_MOST_READS = 10
+"""How often in a second keys are read because somebody came with an unknown one."""
+
+
+class Core:
+    """One service of one process."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        self.metrics = Metrics(store)
+        self.keys = KeyRing(store)
+        self.lanes = Lanes(
+            store,
+            batch_requests=settings.batch_requests,
+            wait_seconds=settings.wait_seconds,
+            observe=self.metrics.observe_batch,
+        )
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "equipoise-work")
+        # Of its own, so that keys are read in time while many long exports and replays run.
+        self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
+        self._numbers: dict[str, int] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._read_at: list[float] = []
+
+    async def start(self) -> None:
+        """Read the keys, and go on doing so; a store that is away now may come back."""
+        with contextlib.suppress(StoreError):
+            await self._read_keys()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep_keys())
+
+    async def stop(self) -> None:
+        """Finish what was accepted, and give the connections back."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self.lanes.close()
+        with contextlib.suppress(StoreError):
+            await self._read_keys(note_uses=True)
+        self._threads.shutdown()
+        self._key_thread.shutdown()
+        self.store.close()
+
+    # Who may enter
+
+    def key_now(self, authorization: bytes | None) -> Key | None:
+        """Return the key of a request, by what is known of keys now."""
+        if self.settings.open:
+            return OPEN
+        if authorization is None or authorization[:7].lower() != b"bearer ":
+            return None
+        return self.keys.find(authorization[7:].decode("latin-1").strip())
+
+    async def key(self, authorization: bytes | None) -> Key:
+        """Return the key of a request, made perhaps a moment ago; raise `NotAuthenticated` if there is none."""
+        found = self.key_now(authorization)
+        if found is None and authorization is not None and self._may_read_keys():
+            await self._read_keys()
+            found = self.key_now(authorization)
+        if found is None:
+            token = None if authorization is None else authorization[7:].decode("latin-1").strip()
+            raise self.keys.why_not(token)
+        return found
+
+    def _may_read_keys(self) -> bool:
+        """Return whether strangers did not make us read too often already."""
+        now = time.monotonic()
+        self._read_at = [at for at in self._read_at if at > now - 1]
+        if len(self._read_at) >= _MOST_READS:
+            return False
+        self._read_at.append(now)
+        return True
+
+    async def _read_keys(self, *, note_uses: bool = False) -> None:
+        read = partial(self.keys.read, note_uses=note_uses)
+        await asyncio.get_running_loop().run_in_executor(self._key_thread, read)
+
+    async def _keep_keys(self) -> None:
+        noted = time.monotonic()
+        while True:
+            await asyncio.sleep(_KEYS_SECONDS)
+            self.metrics.share()
+            due = time.monotonic() - noted > _USES_SECONDS
+            try:
+                await self._read_keys(note_uses=due)
+            except EquipoiseError as error:
+                log.warning("keys could not be read", extra={"data": {"error": error.message}})
+            else:
+                noted = time.monotonic() if due else noted
+
+    # Experiments
+
+    def experiment_now(self, name: str, key: Key) -> Experiment | None:
+        """Return an experiment that was used before; experiments are never removed or renamed."""
+        number = self._numbers.get(name)
+        return None if number is None else Experiment(self.store, number, name, key.name)
+
+    def experiment(self, name: str, key: Key) -> Experiment:
+        """Return an experiment, which may take a look into the store."""
+        found = self.experiment_now(name, key)
+        if found is None:
+            try:
+                found = Experiment.open(self.store, name, who=key.name)
+            except UnknownExperiment:  # whose message says where the store is
+                raise UnknownExperiment(
+                    f"the service has no experiment {name!r}", hint="GET /experiments lists those it has"
+                ) from None
+            self._numbers[name] = found.number
+        return found
+
+    async def _found(self, name: str, key: Key) -> Experiment:
+        known = self.experiment_now(name, key)
+        return await self.elsewhere(lambda: self.experiment(name, key)) if known is None else known
+
+    async def carry_out(self, name: str, key: Key, request: Request) -> Any:
+        """Return what a request gives, once it is durable."""
+        return await self.lanes.carry_out(await self._found(name, key), [request])
+
+    async def carry_out_all(self, name: str, key: Key, requests: Sequence[Request]) -> list[Any]:
+        """Return what several requests give, all or none."""
+        most = self.settings.units_per_request
+        if len(requests) > most:
+            raise InvalidInput(f"a request may have at most {most:,} units; got {len(requests):,}")
+        found = await self._found(name, key)
+        if not requests:
+            return []
+        results = await self.lanes.carry_out(found, requests)
+        return [results] if len(requests) == 1 else list(results)
+
+    async def ask(self, name: str, key: Key, unit: str, attributes: dict[str, Any] | None) -> Assignment:
+        """Return the arm of a unit."""
+        found: Assignment = await self.carry_out(name, key, Ask(unit, attributes, who=key.name))
+        return found
+
+    async def tell(self, name: str, key: Key, unit: str, reward: Any) -> ToldReward:
+        """Record a reward."""
+        found: ToldReward = await self.carry_out(name, key, Tell(unit, reward, who=key.name))
+        return found
+
+    async def correct(self, name: str, key: Key, unit: str, reward: Any, reason: str) -> ToldReward:
+        """Replace a reward."""
+        found: ToldReward = await self.carry_out(name, key, Correct(unit, reward, reason, who=key.name))
+        return found
+
+    async def work(self, name: str, key: Key, action: Callable[[Experiment], Any]) -> Any:
+        """Return what an action on an experiment gives; it may take its time, on a thread."""
+        return await self.elsewhere(lambda: action(self.experiment(name, key)))
+
+    async def changed(self, name: str, key: Key, action: Callable[[Experiment], Any]) -> dict[str, Any]:
+        """Change an experiment and return its description."""
+
+        def work() -> dict[str, Any]:
+            experiment = self.experiment(name, key)
+            action(experiment)
+            return experiment.describe()
+
+        return await self.elsewhere(work)
+
+    async def elsewhere(self, action: Callable[[], Result]) -> Result:
+        """Return what an action gives that may wait for the store, on a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, action)
+
+    def look(self) -> None:
+        """Raise unless the store answers."""
+        self.store.read(lambda transaction: transaction.find("-"))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as data that JSON can hold; what is not finite becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

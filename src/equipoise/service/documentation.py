@@ -1,0 +1,114 @@
+"""The OpenAPI document, and a page that shows it without a network."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+
+from equipoise.service.routing import NO_KEY, GuardedRoute, allow
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; frame-ancestors 'none'"
+)
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Equipoise API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+</head>
+<body>
+<div id="page"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script>
+SwaggerUIBundle({
+  url: "/openapi.json", dom_id: "#page", deepLinking: true, persistAuthorization: false, validatorUrl: null
+})
+</script>
+</body>
+</html>
+"""
+
+
+def add_documentation(app: FastAPI) -> None:
+    """Add the document and the page; neither tells anything about experiments, so neither needs a key."""
+    router = app.router
+    router.route_class = GuardedRoute
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+    @router.get("/openapi.json", include_in_schema=False)
+    @allow(*NO_KEY)
+    async def document() -> Any:
+        return JSONResponse(openapi())
+
+    @router.get("/docs", include_in_schema=False)
+    @allow(*NO_KEY)
+    async def page() -> Any:
+        return HTMLResponse(_PAGE, headers={"content-security-policy": _POLICY})
+
+    @router.get("/docs/{file}", include_in_schema=False)
+    @allow(*NO_KEY)
+    async def script(file: str) -> Any:
+        from starlette.exceptions import HTTPException
+
+        if file not in _FILES:
+            raise HTTPException(404)
+        return FileResponse(_assets() / file, media_type=_FILES[file], headers={"cache-control": "max-age=86400"})
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            operation.pop("operationId", None)
+            if path not in ("/healthz", "/readyz"):
+                operation["security"] = [{"key": []}]
+            for status, answer in operation["responses"].items():
+                _describe(document, status, answer)
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                fields = _model(document, content["schema"])["properties"]
+                examples = {name: field["examples"][0] for name, field in fields.items() if "examples" in field}
+                content["example"] = {name: value for name, value in examples.items() if value is not None}
+    return document
+
+
+def _describe(document: dict[str, Any], status: str, answer: dict[str, Any]) -> None:
+    """Say what an answer is, where the framework only says that it is one."""
+    [*contents] = answer["content"].values()
+    if answer["description"] == "Successful Response":
+        answer["description"] = _model(document, contents[0]["schema"])["description"]
+    if status >= "400":  # whatever a route answers otherwise, its errors are JSON
+        answer["content"] = {"application/json": contents[0]}
+
+
+def _model(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the model that a schema refers to, as the only thing or as one of several."""
+    [reference] = [one["$ref"] for one in (schema, *schema.get("anyOf", ())) if "$ref" in one]
+    found: dict[str, Any] = document["components"]["schemas"][reference.rpartition("/")[2]]
+    return found
+
+
+def _assets() -> Path:
+    """Return where the package that ships the page's scripts keeps them."""
+    found = find_spec("fastapi_offline")
+    assert found is not None  # noqa: S101
+    assert found.origin is not None  # noqa: S101
+    return Path(found.origin).parent / "static"

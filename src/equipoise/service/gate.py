@@ -1,0 +1,227 @@
+"""The outermost layer, through which every request comes and every answer goes.
+
+It counts, limits, names and logs requests, reads their bodies, checks keys, sends the answers that the lean routes
+give, and turns whatever else goes wrong into an answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+from equipoise.errors import EquipoiseError
+from equipoise.service.failures import SAFE_HEADERS, Overloaded, Refused, answer_to
+from equipoise.service.lean import ASSIGN, LeanRoutes, encoded_assignment, encoded_reward
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from equipoise.keys import Key
+    from equipoise.service.core import Core
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("equipoise.service")
+
+PUBLIC = ("/healthz", "/readyz", "/docs", "/openapi.json")
+"""What needs no key; the last two tell what any reader of the project's pages knows."""
+
+_PUBLIC = tuple(path.encode() for path in PUBLIC)
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
+_JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
+_JSON_TYPE = (b"content-type", b"application/json")
+_SHORT_DIGITS = 4
+"""A body of at most 9,999 bytes is read before its sender is known, which saves time."""
+_HOT = frozenset((ASSIGN, "/experiments/{name}/assignments/{unit}/reward"))
+
+
+class Exchange:
+    """One request and what is known of its answer."""
+
+    __slots__ = ("authorization", "body", "key", "method", "request_id", "route", "started", "status")
+
+    def __init__(self, method: str, request_id: bytes) -> None:
+        self.method = method
+        self.request_id = request_id
+        self.started = time.perf_counter()
+        self.route = "unknown"
+        self.status = 0
+        self.key: Key | None = None
+        self.authorization: bytes | None = None
+        self.body = b""
+
+
+class Gate:
+    """An ASGI application around another one."""
+
+    def __init__(self, core: Core, inner: Application) -> None:
+        self._core = core
+        self._inner = inner
+        self._lean = LeanRoutes(core)
+        self._prefix, self._count = secrets.token_hex(4), itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Deal with one request."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        metrics = self._core.metrics
+        exchange = Exchange(scope["method"], b"")
+        metrics.in_flight += 1
+        try:
+            await self._answer(exchange, scope, receive, send)
+        finally:
+            metrics.in_flight -= 1
+            seconds = time.perf_counter() - exchange.started
+            metrics.observe_request(exchange.method, exchange.route, exchange.status, seconds)
+            if self._core.settings.access_log or exchange.status >= 500 or exchange.route not in _HOT:
+                self._log(exchange, scope, seconds)
+
+    async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+        raw_path: bytes = scope["raw_path"]
+        content_type, host, length = b"", b"", None
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                exchange.authorization = value
+            elif name == b"content-type":
+                content_type = value
+            elif name == b"content-length":
+                length = value
+            elif name == b"host":
+                host = value
+            elif name == b"x-request-id" and _ID.fullmatch(value):
+                exchange.request_id = value
+        exchange.request_id = exchange.request_id or f"{self._prefix}-{next(self._count):x}".encode()
+        try:
+            public = raw_path.startswith(_PUBLIC)
+            if not public and self._core.metrics.in_flight > self._core.settings.requests_in_flight:
+                raise Overloaded(f"more than {self._core.settings.requests_in_flight:,} requests at once")
+            if self._core.settings.open and not _LOOPBACK.fullmatch(host.decode("latin-1")):
+                # A page that gave its own name this machine's address would speak through the user's browser.
+                raise Refused(421, "a service without keys answers to localhost only")
+            if not public and not (length is not None and len(length) <= _SHORT_DIGITS):
+                # Nobody without a key makes us keep more than a few kilobytes.
+                exchange.key = await self._core.key(exchange.authorization)
+            exchange.body = await self._read(receive, length)
+            hot = self._lean.match(exchange.method, raw_path)
+            if hot is not None and _JSON.fullmatch(content_type):
+                exchange.route = hot[0]
+                begun = self._lean.begin(hot, exchange)
+                if begun is not None:
+                    found: Any = await begun
+                    encoded = encoded_assignment if hot[0] is ASSIGN else encoded_reward
+                    await self._send(exchange, send, *encoded(found))
+                    return
+            if not public and exchange.key is None:
+                exchange.key = await self._core.key(exchange.authorization)
+            if exchange.body and not _JSON.fullmatch(content_type):
+                raise Refused(415, "a body must be JSON", hint="send Content-Type: application/json")
+        except Exception as error:  # noqa: BLE001
+            await self._fail(exchange, send, error)
+            return
+        await self._pass_on(exchange, scope, receive, send)
+
+    async def _pass_on(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer."""
+        begun = False
+
+        async def replay() -> Message:
+            nonlocal begun
+            if begun:
+                return await receive()  # that the client is gone
+            begun = True
+            return {"type": "http.request", "body": exchange.body, "more_body": False}
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status = message["status"]
+                given = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in given}
+                extra = [header for header in SAFE_HEADERS if header[0] not in named]
+                message["headers"] = [*given, *extra, (b"x-request-id", exchange.request_id)]
+            await send(message)
+
+        # Names may hold a slash, so routes are matched against the path as it was sent, and names decoded afterwards.
+        scope["path"] = scope["raw_path"].decode("latin-1")
+        scope.setdefault("state", {})["exchange"] = exchange
+        try:
+            await self._inner(scope, replay, send_with_headers)
+        except Exception as error:
+            if exchange.status:  # half an answer is out; the connection is closed, so that nobody takes it for whole
+                log.exception("an answer broke off", extra={"data": {"request_id": exchange.request_id.decode()}})
+                raise
+            await self._fail(exchange, send, error)
+
+    async def _read(self, receive: Receive, length: bytes | None) -> bytes:
+        """Return the body, unless it is too large; that it is not too slow is up to the connection."""
+        most = self._core.settings.body_bytes
+        if length is not None and length.isdigit() and int(length) > most:
+            raise _too_large(most)
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        if message["type"] == "http.request" and not message.get("more_body") and len(body) <= most:
+            return body
+        pieces, size = [body], len(body)
+        while message.get("more_body") and size <= most:
+            message = await receive()
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+        if size > most:
+            raise _too_large(most)
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "the request did not arrive whole")
+        return b"".join(pieces)
+
+    async def _fail(self, exchange: Exchange, send: Send, error: Exception) -> None:
+        status, headers, body = answer_to(error)
+        if not isinstance(error, EquipoiseError):
+            data = {"request_id": exchange.request_id.decode(), "route": exchange.route}
+            log.error("unexpected error", exc_info=error, extra={"data": data})
+        extra = [(name.encode(), value.encode()) for name, value in headers.items()]
+        if status in (400, 408, 413):
+            extra.append((b"connection", b"close"))  # what is left of the body is not worth reading
+        await self._send(exchange, send, status, body, extra)
+
+    async def _send(
+        self, exchange: Exchange, send: Send, status: int, body: bytes, extra: list[tuple[bytes, bytes]] | None = None
+    ) -> None:
+        exchange.status = status
+        headers = [
+            _JSON_TYPE,
+            (b"content-length", str(len(body)).encode()),
+            (b"x-request-id", exchange.request_id),
+            *SAFE_HEADERS,
+            *(extra or ()),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _log(self, exchange: Exchange, scope: Scope, seconds: float) -> None:
+        """Log a request: no body, no key, and of the path only the route, as a unit may be a person."""
+        data = {
+            "request_id": exchange.request_id.decode(),
+            "method": exchange.method,
+            "route": exchange.route,
+            "status": exchange.status,
+            "milliseconds": round(1000 * seconds, 2),
+        }
+        if exchange.key is not None:
+            data["key"] = exchange.key.id
+        client = scope.get("client")
+        if client:
+            data["client"] = client[0]
+        quiet = exchange.route in ("/healthz", "/readyz", "/metrics") and exchange.status < 400
+        log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"data": data})
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"a body may have at most {most:,} bytes", hint="send several smaller requests")

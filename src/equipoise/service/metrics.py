@@ -1,0 +1,200 @@
+"""Numbers for Prometheus: what the service did, and where the experiments stand.
+
+With several processes, whichever is asked tells of all: each writes its counts to a file that the others add up.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equipoise.errors import StoreError
+from equipoise.experiment import Experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from equipoise.store import Store
+
+log = logging.getLogger("equipoise.service")
+
+SHARED = "EQUIPOISE_SERVICE_METRICS"
+"""Environment variable with the directory in which the processes of one server put their counts."""
+
+LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 10_000.0)
+
+_GAUGES_SECONDS = 5.0
+_Labels = tuple[tuple[str, str], ...]
+
+
+class Histogram:
+    """Counts by size; the last place is for what is larger than all bounds."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def add(self, counts: list[int], total: float) -> None:
+        """Add what another process counted."""
+        self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
+        self.sum += total
+
+
+class Metrics:
+    """The counts of this process, and the text that Prometheus reads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.in_flight = 0
+        self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self.latency: defaultdict[tuple[str, str], Histogram] = defaultdict(lambda: Histogram(LATENCIES))
+        self.batch_size = Histogram(SIZES)
+        self.batch_seconds = Histogram(LATENCIES)
+        self._gauges: tuple[float, list[str]] = (-1e9, [])
+        self._shared_at = 0.0
+
+    def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests[method, route, status] += 1
+        self.latency[method, route].observe(seconds)
+        now = time.monotonic()
+        if now - self._shared_at > 1:
+            self._shared_at = now
+            self.share()
+
+    def observe_batch(self, _experiment: str, n_requests: int, seconds: float) -> None:
+        """Count a transaction."""
+        self.batch_size.observe(n_requests)
+        self.batch_seconds.observe(seconds)
+
+    def share(self) -> None:
+        """Put the counts where the other processes of the server find them."""
+        directory = os.environ.get(SHARED)
+        if directory is None:
+            return
+        path = Path(directory) / f"{os.getpid()}.json"
+        partial = path.with_suffix(".partial")
+        try:
+            partial.write_text(json.dumps(self._counts()))
+            partial.replace(path)
+        except OSError:
+            return  # counts are not worth a failed request
+
+    def text(self) -> str:
+        """Return everything in the text format; looks into the store, so it is for a thread."""
+        return "\n".join([*self._service_lines(), *self._experiment_lines()]) + "\n"
+
+    def _counts(self) -> dict[str, Any]:
+        return {
+            "in_flight": self.in_flight,
+            "requests": [[*key, count] for key, count in self.requests.items()],
+            "latency": [[*key, found.counts, found.sum] for key, found in self.latency.items()],
+            "batch_size": [self.batch_size.counts, self.batch_size.sum],
+            "batch_seconds": [self.batch_seconds.counts, self.batch_seconds.sum],
+        }
+
+    def _of_all_processes(self) -> Metrics:
+        """Return the sum over the processes of this server."""
+        directory, total = os.environ.get(SHARED), Metrics(self._store)
+        others = [] if directory is None else Path(directory).glob("*.json")
+        total.add(self._counts())
+        for path in others:
+            if path.stem != str(os.getpid()):
+                try:
+                    total.add(json.loads(path.read_text()), alive=Path(f"/proc/{path.stem}").exists())
+                except (OSError, ValueError):
+                    continue
+        return total
+
+    def add(self, counts: dict[str, Any], *, alive: bool = True) -> None:
+        """Add the counts of a process; those of one that died still count."""
+        self.in_flight += counts["in_flight"] if alive else 0
+        for method, route, status, count in counts["requests"]:
+            self.requests[method, route, status] += count
+        for method, route, *rest in counts["latency"]:
+            self.latency[method, route].add(*rest)
+        self.batch_size.add(*counts["batch_size"])
+        self.batch_seconds.add(*counts["batch_seconds"])
+
+    def _service_lines(self) -> Iterator[str]:
+        total = self._of_all_processes()
+        yield from _head("equipoise_requests_total", "counter", "Requests answered.")
+        for (method, route, status), count in sorted(total.requests.items()):
+            labels = (("method", method), ("route", route), ("status", str(status)))
+            yield f"equipoise_requests_total{_braces(labels)} {count}"
+        yield from _head("equipoise_request_seconds", "histogram", "Time to answer.")
+        for (method, route), found in sorted(total.latency.items()):
+            yield from _histogram("equipoise_request_seconds", found, (("method", method), ("route", route)))
+        yield from _head("equipoise_requests_in_flight", "gauge", "Requests being worked on.")
+        yield f"equipoise_requests_in_flight {total.in_flight}"
+        yield from _head("equipoise_batch_requests", "histogram", "Requests that shared a transaction.")
+        yield from _histogram("equipoise_batch_requests", total.batch_size, ())
+        yield from _head("equipoise_batch_seconds", "histogram", "Time of a transaction.")
+        yield from _histogram("equipoise_batch_seconds", total.batch_seconds, ())
+
+    def _experiment_lines(self) -> list[str]:
+        """Return where experiments stand; several scrapers do not make us look more often."""
+        read_at, lines = self._gauges
+        if time.monotonic() - read_at > _GAUGES_SECONDS:
+            lines = list(_experiments(self._store))
+            self._gauges = time.monotonic(), lines
+        return lines
+
+
+def _experiments(store: Store) -> Iterator[str]:
+    units, shares = [], []
+    for listed in Experiment.list(store):
+        if listed.state == "finished":
+            continue
+        try:
+            status = Experiment.open(store, listed.name).status()
+        except StoreError:
+            raise
+        except Exception:  # a damaged one must not hide the others
+            log.exception("no numbers of an experiment", extra={"data": {"experiment": listed.name}})
+            continue
+        for state in ("assigned", "rewarded", "pending", "overdue", "dropped"):
+            of = _braces((("experiment", status.name), ("state", state)))
+            units.append(f"equipoise_units{of} {getattr(status, f'n_{state}')}")
+        for arm in status.arms:
+            for kind, share in (("actual", arm.actual_share), ("target", arm.target_share)):
+                if share is not None:
+                    of = _braces((("experiment", status.name), ("arm", arm.arm), ("kind", kind)))
+                    shares.append(f"equipoise_arm_share{of} {share!r}")
+    yield from _head("equipoise_units", "gauge", "Units of experiments that are not finished, by state.")
+    yield from units
+    yield from _head("equipoise_arm_share", "gauge", "Share of units an arm has, and that it is steered towards.")
+    yield from shares
+
+
+def _head(name: str, kind: str, text: str) -> Iterable[str]:
+    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
+
+
+def _histogram(name: str, found: Histogram, labels: _Labels) -> Iterator[str]:
+    below = 0
+    for bound, count in zip((*found.bounds, "+Inf"), found.counts, strict=True):
+        below += count
+        text = bound if isinstance(bound, str) else f"{bound:g}"
+        yield f"{name}_bucket{_braces((*labels, ('le', text)))} {below}"
+    yield f"{name}_sum{_braces(labels)} {found.sum!r}"
+    yield f"{name}_count{_braces(labels)} {below}"
+
+
+def _braces(labels: _Labels) -> str:
+    escaped = ((name, value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")) for name, value in labels)
+    inner = ",".join(f'{name}="{value}"' for name, value in escaped)
+    return f"{{{inner}}}" if inner else ""

@@ -1,0 +1,162 @@
+"""Experiments: make, list, describe; start and end of enrolment; arms; the weight."""
+
+import dataclasses
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from equipoise.errors import ExperimentExists, InvalidInput
+from equipoise.experiment import Experiment, MissingReward, StoppingRule
+from equipoise.policies import Policy
+from equipoise.policies.recommended import recommended
+from equipoise.service import models
+from equipoise.service.core import plain
+from equipoise.service.routing import (
+    ADMINS,
+    READERS,
+    ArmName,
+    Caller,
+    ExperimentName,
+    GuardedRoute,
+    Service,
+    allow,
+    failures,
+)
+
+router = APIRouter(prefix="/experiments", tags=["Experiments"], route_class=GuardedRoute)
+
+
+@router.get("", responses=failures(), response_model=models.Listing, summary="List experiments")
+@allow(*READERS)
+async def list_experiments(core: Service, key: Caller) -> Any:
+    """List the experiments that the key may see, oldest first."""
+    found = await core.elsewhere(lambda: Experiment.list(core.store))
+    seen = [one for one in found if key.experiment in (None, one.name)]
+    return {
+        "experiments": [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in seen],
+    }
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses=failures(409) | {200: {"model": models.Description, "description": "It was there already."}},
+    response_model=models.Description,
+    summary="Make an experiment",
+)
+@allow(*ADMINS)
+async def create(core: Service, key: Caller, body: models.NewExperiment, response: Response) -> Any:
+    """Make an experiment. Sending the same again is harmless: it is then answered with 200."""
+    key.require(ADMINS, body.name)
+    settings = _settings(body)
+
+    def work() -> tuple[Experiment, bool]:
+        try:
+            return Experiment.create(core.store, body.name, who=key.name, **settings), True
+        except ExperimentExists:
+            found = core.experiment(body.name, key)
+            if _is_same(found, settings):
+                return found, False
+            raise ExperimentExists(
+                f"the service has an experiment {body.name!r} already", hint="choose another name"
+            ) from None
+
+    experiment, new = await core.elsewhere(work)
+    response.status_code = 201 if new else 200
+    return await core.elsewhere(experiment.describe)
+
+
+@router.get("/{name}", responses=failures(404), response_model=models.Description, summary="Describe an experiment")
+@allow(*READERS)
+async def describe(core: Service, key: Caller, name: ExperimentName) -> Any:
+    """Return what an experiment was made with, its arms, and whether it takes new units."""
+    return await core.work(name, key, lambda experiment: experiment.describe())
+
+
+def _change(path: str, summary: str, text: str, action: Any) -> None:
+    """Add a route that changes an experiment without a body and returns its description."""
+
+    async def route(core: Service, key: Caller, name: ExperimentName) -> Any:
+        return await core.changed(name, key, action)
+
+    route.__doc__ = text
+    route.__name__ = path.strip("/")
+    router.post("/{name}" + path, responses=failures(404, 409), response_model=models.Description, summary=summary)(
+        allow(*ADMINS)(route)
+    )
+
+
+_change("/pause", "Pause enrolment", "Take no new units for a while.", lambda experiment: experiment.pause())
+_change("/resume", "Resume enrolment", "Take new units again after a pause.", lambda experiment: experiment.resume())
+_change("/stop", "Stop enrolment", "Take no new units any more; rewards are welcome.", lambda one: one.stop())
+_change("/settle", "Settle what is due", "Deal with all units whose window has passed.", lambda one: one.settle())
+
+
+@router.post("/{name}/finish", responses=failures(404, 409), response_model=models.Description, summary="Finish")
+@allow(*ADMINS)
+async def finish(core: Service, key: Caller, name: ExperimentName, body: models.HowToFinish | None = None) -> Any:
+    """Close an experiment: no new units, no more rewards, no corrections."""
+    anyway = body is not None and body.anyway
+    return await core.changed(name, key, lambda experiment: experiment.finish(anyway=anyway))
+
+
+@router.put("/{name}/weight", responses=failures(404, 409), response_model=models.Description, summary="Turn the dial")
+@allow(*ADMINS)
+async def change_weight(core: Service, key: Caller, name: ExperimentName, body: models.NewWeight) -> Any:
+    """Change the weight between reward and accuracy, from the next decision on."""
+    return await core.changed(name, key, lambda experiment: experiment.change_weight(body.reward_weight))
+
+
+@router.post("/{name}/arms", responses=failures(404, 409), response_model=models.Description, summary="Add an arm")
+@allow(*ADMINS)
+async def add_arm(core: Service, key: Caller, name: ExperimentName, body: models.NewArm) -> Any:
+    """Add an arm. One of that name that is there already is an error, so look before you try again."""
+    return await core.changed(name, key, lambda experiment: experiment.add_arm(body.name, floor=body.floor))
+
+
+def _arm_change(verb: str, text: str, action: Any) -> None:
+    async def route(core: Service, key: Caller, name: ExperimentName, arm: ArmName) -> Any:
+        return await core.changed(name, key, lambda experiment: action(experiment, arm))
+
+    route.__doc__ = text
+    route.__name__ = f"{verb}_arm"
+    router.post(
+        "/{name}/arms/{arm}/" + verb,
+        responses=failures(404, 409),
+        response_model=models.Description,
+        summary=f"{verb.capitalize()} an arm",
+    )(allow(*ADMINS)(route))
+
+
+_arm_change("pause", "Assign nobody to an arm for a while.", lambda one, arm: one.pause_arm(arm))
+_arm_change("resume", "Assign people to an arm again after a pause.", lambda one, arm: one.resume_arm(arm))
+_arm_change(
+    "retire", "Assign nobody to an arm any more; its rewards still count.", lambda one, arm: one.retire_arm(arm)
+)
+
+
+def _settings(body: models.NewExperiment) -> dict[str, Any]:
+    """Return what `Experiment.create` takes."""
+    data = body.model_dump(exclude={"name", "policy", "reward_weight", "missing", "stopping"})
+    if (body.policy is None) == (body.reward_weight is None):
+        given = "neither" if body.policy is None else "both"
+        raise InvalidInput(f"give a policy or a reward_weight; got {given}")
+    data["policy"] = (
+        recommended(body.reward_weight) if body.reward_weight is not None else Policy.from_dict(body.policy or {})
+    )
+    data["missing"] = None if body.missing is None else MissingReward.from_dict(body.missing)
+    data["stopping"] = [StoppingRule.from_dict(rule) for rule in body.stopping]
+    return data
+
+
+def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
+    """Return whether an experiment is what would have been made: the request was sent before, and its answer lost."""
+    from equipoise.experiment.configuration import checked_arms, checked_configuration
+
+    found = experiment.describe()
+    wanted = dict(settings)
+    arms = checked_arms(wanted.pop("arms"), wanted.pop("floor"), wanted["control"], wanted["control_share"])
+    seed = wanted["seed"] if wanted["seed"] is not None else found["configuration"]["seed"]
+    configuration = checked_configuration(**wanted | {"seed": seed})
+    made = [(arm["name"], arm["floor"]) for arm in found["arms"]]
+    return made == arms and found["configuration"] == plain(configuration.to_dict())

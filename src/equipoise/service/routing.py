@@ -1,0 +1,162 @@
+"""How a route is made: who may use it is checked before anything else of the request is looked at."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Depends, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise.keys import ADMIN, ASSIGNER, READER, Key
+from equipoise.service.bodies import NotJson, decoded_body
+from equipoise.service.core import Core
+from equipoise.service.failures import answer_to
+from equipoise.service.models import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+log = logging.getLogger("equipoise.service")
+
+READERS, ASSIGNERS, ADMINS = (READER, ADMIN), (ASSIGNER, ADMIN), (ADMIN,)
+EVERY_KEY, NO_KEY = (READER, ASSIGNER, ADMIN), ()
+
+_REASONS = {
+    400: "The request is not JSON, or did not arrive whole.",
+    401: "No key, or one that is not valid.",
+    403: "The key's role or experiment does not cover this.",
+    404: "No such experiment, unit or arm.",
+    408: "The request took too long to arrive.",
+    409: "It contradicts what is recorded, or what state the experiment is in.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    422: "Something in it is outside what is allowed.",
+    500: "Something went wrong here that nobody expected; it was logged with the request's id.",
+    501: "The server lacks an optional package for this.",
+    503: "Too much to do, or the store is away; trying again is safe.",
+}
+
+
+_ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
+_RETRY = {"description": "Seconds to wait before sending it again.", "schema": {"type": "integer"}}
+
+
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the OpenAPI document says of the failures of a route; some can always happen."""
+    return {
+        status: {
+            "model": Failure,
+            "description": _REASONS[status],
+            "headers": {"X-Equipoise-Error": _ERROR} | ({"Retry-After": _RETRY} if status == 503 else {}),
+        }
+        for status in sorted({*statuses, 400, 401, 403, 408, 413, 415, 422, 500, 503})
+    }
+
+
+def allow(*roles: str) -> Callable[[Any], Any]:
+    """Say which roles may use a route; every route must say so."""
+
+    def mark(endpoint: Any) -> Any:
+        endpoint.roles = roles
+        return endpoint
+
+    return mark
+
+
+class JsonRequest(Request):
+    """A request whose body is read as the lean routes read it: no NaN, no second value of a name."""
+
+    async def json(self) -> Any:
+        """Return the body."""
+        try:
+            return decoded_body(await self.body())
+        except NotJson as error:
+            raise json.JSONDecodeError(str(error), "", 0) from None  # which FastAPI expects
+
+
+class GuardedRoute(APIRoute):
+    """A route that knows who may use it."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self.roles: tuple[str, ...] = endpoint.roles  # type: ignore[attr-defined]
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handler, roles, route = super().get_route_handler(), self.roles, self.path_format
+
+        async def guarded(request: Request) -> Response:
+            exchange = request.scope["state"]["exchange"]
+            exchange.route = route
+            if roles:
+                name = request.path_params.get("name")
+                key: Key = exchange.key
+                # Without an experiment in the path, what a key for one experiment may see is up to the route.
+                key.require(roles, key.experiment if name is None else decoded(name))
+            try:
+                return await handler(JsonRequest(request.scope, request.receive))
+            except (EquipoiseError, HTTPException, RequestValidationError):
+                raise
+            except Exception as error:  # noqa: BLE001
+                # Left to the framework, it would be answered in another shape, and the connection closed.
+                return unexpected(error, exchange.request_id, route)
+
+        return guarded
+
+
+def unexpected(error: Exception, request_id: bytes, route: str) -> Response:
+    """Log an error that nobody expected, and return the answer, which tells nothing of it."""
+    log.error("unexpected error", exc_info=error, extra={"data": {"request_id": request_id.decode(), "route": route}})
+    status, headers, body = answer_to(error)
+    return Response(body, status, headers, media_type="application/json")
+
+
+def decoded(segment: str) -> str:
+    """Return a name from its place in a path.
+
+    Examples
+    --------
+    >>> decoded("4b%2Fspring%C3%A9")
+    '4b/springé'
+    """
+    try:
+        return unquote_to_bytes(segment.encode("latin-1")).decode()  # the gate made text of the bytes like this
+    except UnicodeDecodeError:
+        raise InvalidInput(f"names in a path must be UTF-8, percent-encoded; got {segment!r}") from None
+
+
+def _core(request: Request) -> Core:
+    core: Core = request.app.state.core
+    return core
+
+
+def _key(request: Request) -> Key:
+    key: Key = request.scope["state"]["exchange"].key
+    return key
+
+
+Service = Annotated[Core, Depends(_core)]
+Caller = Annotated[Key, Depends(_key)]
+
+
+def _name(name: Annotated[str, Path(description="The experiment.", examples=["fractions"])]) -> str:
+    return decoded(name)
+
+
+def _unit(unit: Annotated[str, Path(description="Who was assigned.", examples=["student-42"])]) -> str:
+    return decoded(unit)
+
+
+def _arm(arm: Annotated[str, Path(description="The arm.", examples=["pie"])]) -> str:
+    return decoded(arm)
+
+
+ExperimentName = Annotated[str, Depends(_name)]
+UnitName = Annotated[str, Depends(_unit)]
+ArmName = Annotated[str, Depends(_arm)]

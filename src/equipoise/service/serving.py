@@ -1,0 +1,230 @@
+"""Run the service with uvicorn: one process, or several that share a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from equipoise import __version__
+from equipoise.errors import InvalidInput, MissingExtra, StoreUnavailable
+from equipoise.printing import slow_start_note
+from equipoise.service.application import create_app
+from equipoise.service.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from equipoise.service.gate import Application
+
+URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
+"""How the processes of a server learn what to serve."""
+
+GRACE_SECONDS = 30
+"""How long requests that were accepted may take to be finished at shutdown."""
+
+
+def serve(
+    url: str,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    settings: Settings,
+    log_format: str,
+    say: Callable[[str], None],
+) -> None:
+    """Serve a store until told to stop."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(
+            f"the service needs the package {error.name}", hint="pip install 'equipoise[service]'"
+        ) from error
+    if settings.open and not is_loopback(host):
+        raise InvalidInput(
+            f"a service without keys may listen on this machine only; got host {host}",
+            hint="use 127.0.0.1 with --open, or keys without it",
+        )
+    _look(url, settings, say)
+    with slow_start_note():
+        _compile()
+    _raise_limit_of_files()
+    listening = bound(host, port)
+    where = _address(listening, host)
+    os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
+    config = server_config("equipoise.service.serving:application", settings, workers)
+    say(f"Equipoise {__version__} listens on {where}; Ctrl-C ends it")
+    say(f"documentation: {where}/docs")
+    if workers == 1:
+        run_here(config, listening)
+        return
+    from equipoise.service.metrics import SHARED
+
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as directory:
+        os.environ[SHARED] = directory
+        run_several(config, listening)
+
+
+def server_config(factory: str | Callable[[], Any], settings: Settings, workers: int = 1) -> Any:
+    """Return how uvicorn is to run what a factory makes."""
+    import uvicorn
+
+    from equipoise.service.protocol import PatientProtocol
+
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=workers,
+        http=PatientProtocol,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        backlog=4096,
+    )
+
+
+def run_here(config: Any, listening: socket.socket) -> None:
+    """Run a server in this process until a signal ends it, and return when all it accepted is finished."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with super().capture_signals():
+                yield
+                self._captured_signals.clear()  # which would be raised again: this was no accident
+
+    Server(config).run(sockets=[listening])
+
+
+def application() -> Application:
+    """Return the application of one process of a server."""
+    from equipoise.service import logs
+    from equipoise.service.protocol import PatientProtocol
+    from equipoise.store import open_store
+
+    logs.set_up(os.environ[LOG_FORMAT])
+    settings = Settings.from_json(os.environ[SETTINGS])
+    PatientProtocol.seconds = settings.body_seconds
+    _raise_limit_of_files()
+    _compile()
+    app = create_app(open_store(os.environ[URL]), settings)
+    return _ending_with_parent(app) if os.environ.get("EQUIPOISE_SERVICE_PARENT") else app
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
+    """Open the store once, so that what is wrong with it is told here and not in a loop of restarts."""
+    from equipoise.keys import list_keys
+    from equipoise.store import open_store
+
+    with open_store(url) as store:
+        now = store.now()
+        valid = [key for key in list_keys(store) if key.state(now) == "valid"]
+        say(f"store: {store.url}")
+        if settings.open:
+            say("open: everybody on this machine may do everything; for a laptop only")
+        elif not valid:
+            say(f"no key yet; make one in another terminal: equipoise keys create --role admin --store {store.url}")
+
+
+def _compile() -> None:
+    """Take one decision of each kind, so that no request has to wait for the compiler."""
+    from equipoise.experiment import Experiment
+    from equipoise.policies.recommended import recommended
+    from equipoise.store import open_store
+
+    with open_store("memory:") as store:
+        trial = Experiment.create(store, "warm-up", arms=["a", "b"], policy=recommended(0.5), seed=0)
+        for unit in "abcdef":
+            trial.tell(trial.ask(unit).unit, 0.5)
+        trial.ask_many(["g", "h", "i"])
+        trial.status()
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, so that the port is known and a taken one is told."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(4096)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot listen on {host} port {port}: {error.strerror or error}", hint="choose another with --port"
+        ) from None
+    listening.set_inheritable(True)
+    return listening
+
+
+def _address(listening: socket.socket, host: str) -> str:
+    port = listening.getsockname()[1]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _raise_limit_of_files() -> None:
+    """Allow as many connections as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run_several(config: Any, listening: socket.socket) -> None:
+    """Run several processes that share a socket; one that dies is started anew."""
+    from uvicorn.supervisors import Multiprocess
+
+    os.environ["EQUIPOISE_SERVICE_PARENT"] = str(os.getpid())
+    with contextlib.suppress(KeyboardInterrupt):
+        Multiprocess(config, sockets=[listening]).run()
+
+
+def _ending_with_parent(app: Application) -> Application:
+    """Return the application, which ends its process when the one that started it was killed.
+
+    Otherwise it would keep the port, and the next server could not start.
+    """
+    parent = int(os.environ["EQUIPOISE_SERVICE_PARENT"])
+
+    async def watch() -> None:
+        while os.getppid() == parent:
+            await asyncio.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watching: list[asyncio.Task[None]] = []
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            watching.append(asyncio.get_running_loop().create_task(watch()))
+        await app(scope, receive, send)
+
+    return watched

@@ -1,0 +1,259 @@
+"""Keys to the service: made once, kept as hashes, bound, expiring, revoked; and the commands for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from command_runner import Runner
+
+import equipoise as eq
+from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, StoreUnavailable
+from equipoise.keys import ADMIN, ASSIGNER, READER, KeyRing, create_key, list_keys, revoke_key
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOON
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture(params=["memory:", "postgresql"])
+def store(request, clock):
+    url = request.getfixturevalue("postgresql_url") if request.param == "postgresql" else request.param
+    with eq.open_store(url, clock=clock) as store:
+        yield store
+
+
+def ring_of(store):
+    ring = KeyRing(store)
+    ring.read()
+    return ring
+
+
+def test_a_key_is_listed_with_what_it_was_made_for_and_never_with_its_secret(store):
+    until = NOON + timedelta(days=1)
+    key, text = create_key(store, role=ASSIGNER, name="web site", experiment="a/b ☃", expires_at=until, who="ada")
+    assert (key.name, key.role, key.experiment, key.created_by) == ("web site", "assigner", "a/b ☃", "ada")
+    assert (key.created_at, key.expires_at, key.revoked_at, key.last_used_at) == (NOON, until, None, None)
+    assert re.fullmatch(rf"eq_{key.id}_[\w-]{{43}}", text)
+    assert list_keys(store) == [key]
+    assert text not in repr(key) and text.split("_", 2)[2] not in json.dumps(key.to_dict())
+    [row] = store.read(lambda transaction: transaction.keys())
+    assert row.hash == hashlib.sha256(text.split("_", 2)[2].encode()).hexdigest()
+
+
+def test_every_key_is_another_one(store):
+    made = [create_key(store, role=READER) for _ in range(20)]
+    assert len({key.id for key, _ in made}) == len({text.split("_", 2)[2] for _, text in made}) == 20
+    assert [key.name for key, _ in made] == [f"reader {key.id}" for key, _ in made]
+    assert {key.id for key in list_keys(store)} == {key.id for key, _ in made}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"role": "owner"}, "role"),
+        ({"role": None}, "role"),
+        ({"name": ""}, "name"),
+        ({"name": "x" * 201}, "name"),
+        ({"experiment": " a"}, "experiment"),
+        ({"expires_at": NOON}, "future"),
+        ({"expires_at": datetime(2027, 1, 1)}, "zone"),
+        ({"expires_at": "tomorrow"}, "zone"),
+        ({"who": "a\0"}, "who"),
+    ],
+)
+def test_what_cannot_be_a_key_is_refused_and_not_made(store, wrong, told):
+    with pytest.raises(InvalidInput, match=told):
+        create_key(store, **{"role": READER} | wrong)
+    assert list_keys(store) == []
+
+
+def test_a_ring_finds_keys_until_they_expire_or_are_revoked(store, clock):
+    lasting, lasting_text = create_key(store, role=ADMIN)
+    passing, passing_text = create_key(store, role=READER, expires_at=NOON + timedelta(seconds=10))
+    revoked, revoked_text = create_key(store, role=READER)
+    ring = ring_of(store)
+    assert [ring.find(text) for text in (lasting_text, passing_text, revoked_text)] == [lasting, passing, revoked]
+    revoke_key(store, revoked.id)
+    assert ring.find(revoked_text) == revoked  # it does not know yet
+    ring.read()
+    assert ring.find(revoked_text) is None
+    clock.now += timedelta(seconds=9.999)
+    assert ring.find(passing_text) == passing
+    clock.now = NOON + timedelta(seconds=10)
+    assert ring.find(passing_text) is None  # without reading anew
+    assert ring.find(lasting_text) == lasting
+    states = {key.id: key.state(store.now()) for key in list_keys(store)}
+    assert states == {lasting.id: "valid", passing.id: "expired", revoked.id: "revoked"}
+
+
+def test_revoking_again_keeps_the_first_instant_and_an_unknown_key_is_told(store, clock):
+    key, _ = create_key(store, role=READER)
+    first = revoke_key(store, key.id)
+    clock.now += timedelta(days=1)
+    assert revoke_key(store, key.id).revoked_at == first.revoked_at == NOON
+    with pytest.raises(InvalidInput, match="no key 'nobody'"):
+        revoke_key(store, "nobody")
+
+
+def test_what_is_no_key_is_not_found_and_only_its_holder_learns_why(store):
+    key, text = create_key(store, role=ADMIN)
+    wrong = text[:-1] + ("A" if text[-1] != "A" else "Q")
+    ring = ring_of(store)
+    for nobody in ("", "eq_", text[:-1], text + "x", text.upper(), f" {text}", f"{text}\n", wrong, "é" * 60, key.id):
+        assert ring.find(nobody) is None
+        why = ring.why_not(nobody)
+        assert isinstance(why, NotAuthenticated) and why.message == "this is no key of this service"
+    assert "needs a key" in ring.why_not(None).message
+    revoke_key(store, key.id)
+    ring.read()
+    assert ring.why_not(text).message == f"the key {key.id} is revoked"
+    assert ring.why_not(wrong).message == "this is no key of this service"
+
+
+def test_uses_are_written_when_asked_for_and_never_lost(store, clock, monkeypatch):
+    _, text = create_key(store, role=READER)
+    ring = ring_of(store)
+    clock.now += timedelta(minutes=5)
+    ring.find(text)
+    ring.read()
+    assert list_keys(store)[0].last_used_at is None
+    with monkeypatch.context() as patch:
+
+        def away(*_):
+            raise StoreUnavailable("away")
+
+        patch.setattr(store, "change", away)
+        with pytest.raises(StoreUnavailable):
+            ring.read(note_uses=True)
+    ring.read(note_uses=True)
+    assert list_keys(store)[0].last_used_at == NOON + timedelta(minutes=5)
+    clock.now -= timedelta(minutes=1)  # another server, whose clock is behind or which writes later
+    other = ring_of(store)
+    other.find(text)
+    other.read(note_uses=True)
+    assert list_keys(store)[0].last_used_at == NOON + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("role", "bound", "roles", "experiment", "allowed"),
+    [
+        (READER, None, (READER, ADMIN), "x", True),
+        (READER, None, (READER, ADMIN), None, True),
+        (READER, None, (ADMIN,), "x", False),
+        (READER, "x", (READER,), "x", True),
+        (READER, "x", (READER,), "y", False),
+        (READER, "x", (READER,), None, False),
+        (READER, "x", (READER,), "X", False),
+        (ADMIN, "x", (ADMIN,), "x", True),
+        (ASSIGNER, None, (READER, ADMIN), "x", False),
+        (ADMIN, None, (), "x", False),
+    ],
+)
+def test_a_key_is_for_its_role_and_its_experiment(role, bound, roles, experiment, allowed):
+    with eq.open_store("memory:") as store:
+        key, _ = create_key(store, role=role, experiment=bound)
+    if allowed:
+        key.require(roles, experiment)
+    else:
+        with pytest.raises(NotAllowed):
+            key.require(roles, experiment)
+
+
+# Commands
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    return Runner(monkeypatch, capsys)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/x.db"
+
+
+def test_the_key_alone_is_on_stdout(run, url):
+    made = run("keys", "create", "--role", "assigner", "--name", "web site", "--store", url, "--experiment", "x")
+    assert made.code == 0
+    with eq.open_store(url) as store:
+        [key] = list_keys(store)
+        assert ring_of(store).find(made.out.removesuffix("\n")) == key
+    assert (key.name, key.role, key.experiment) == ("web site", "assigner", "x")
+    assert key.id in made.err and "cannot be shown again" in made.err
+    assert made.out.strip() not in made.err
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90d", 90 * 86_400), ("12h", 43_200), ("30m", 1_800)])
+def test_a_key_expires_after_a_duration(run, url, text, seconds):
+    made = run.data("keys", "create", "--role", "reader", "--store", url, "--expires", text)
+    lasts = datetime.fromisoformat(made["expires_at"]) - datetime.fromisoformat(made["created_at"])
+    assert abs(lasts.total_seconds() - seconds) < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2127-06-30T18:00+02:00", "2127-06-30T16:00:00+00:00"), ("2127-06-30", "2127-06-30T00:00:00+00:00")],
+)
+def test_a_key_expires_at_an_instant(run, url, text, expected):
+    assert run.data("keys", "create", "--role", "reader", "--store", url, "--expires", text)["expires_at"] == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--role", "owner"], "role"),
+        (["--role", "reader", "--expires", "soon"], "soon"),
+        (["--role", "reader", "--expires", "2020-01-01"], "future"),
+        (["--role", "reader", "--expires", "99999999999999d"], "99999999999999d"),
+        (["--role", "reader", "--name", ""], "name"),
+        (["--role", "reader", "--store", "http://localhost:1"], "the address of a service"),
+        ([], "--role"),
+    ],
+)
+def test_a_key_that_cannot_be_made_is_told(run, url, arguments, told):
+    store = [] if "--store" in arguments else ["--store", url]
+    done = run("keys", "create", *arguments, *store)
+    assert done.code in (1, 2) and done.out == ""
+    assert told in done.err
+
+
+def test_keys_are_listed_with_their_state_and_revoked_by_id_or_whole(run, url):
+    first = run.data("keys", "create", "--role", "admin", "--store", url, "--name", "the office")
+    second = run.data("keys", "create", "--role", "reader", "--store", url)
+    listed = run("keys", "list", "--store", url)
+    assert listed.code == 0 and first["id"] in listed.out and "the office" in listed.out
+    assert first["key"] not in listed.out and first["key"].split("_", 2)[2] not in listed.out
+    revoked = run("keys", "revoke", first["id"], "--store", url)
+    assert revoked.code == 0 and "the office" in revoked.out + revoked.err
+    assert run.data("keys", "revoke", second["key"], "--store", url)["id"] == second["id"]
+    states = {one["id"]: one["state"] for one in run.data("keys", "list", "--store", url)["keys"]}
+    assert states == {first["id"]: "revoked", second["id"]: "revoked"}
+    unknown = run("keys", "revoke", "nobody", "--store", url)
+    assert unknown.code in (1, 2) and "equipoise keys list" in unknown.err
+
+
+def test_listing_makes_no_database(run, tmp_path):
+    done = run("keys", "list", "--store", f"sqlite:///{tmp_path}/none.db")
+    assert done.code in (1, 2)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_store_without_keys_says_how_to_make_one(run, url):
+    eq.open_store(url).close()
+    done = run("keys", "list", "--store", url)
+    assert done.code == 0 and "equipoise keys create" in done.err

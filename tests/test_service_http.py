@@ -1,0 +1,335 @@
+"""What is not a good request: bodies that are no JSON, wrong methods and addresses, pages of strangers."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+from contextlib import closing, suppress
+
+import httpx
+import pytest
+from service_api import Api, checked, path_of
+from service_runner import serving_here
+
+import equipoise as eq
+from equipoise.keys import create_key
+from equipoise.service import Settings
+
+ASK, TELL = path_of("x", "assignments"), path_of("x", "assignments", "ada", "reward")
+
+
+def experiment(store):
+    made = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+    made.ask("ada")
+
+
+@pytest.fixture(scope="module")
+def here():
+    store = eq.open_store("memory:")
+    experiment(store)
+    key = create_key(store, role="admin")[1]
+    with serving_here(store, Settings(body_bytes=250_000)) as here, closing(Api(here.url, key)) as api:
+        api.data("GET", path_of("x", "assignments", "ada"))
+        here.core.experiment("x", here.core.keys.find(key))  # so that what is hot goes the short way
+        yield here, key
+
+
+@pytest.fixture(scope="module")
+def api(here):
+    with closing(Api(here[0].url, here[1])) as api:
+        yield api
+
+
+def raw(here, request: bytes) -> bytes:
+    """What a server sends back to bytes until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        connection.sendall(request)
+        pieces = []
+        while piece := connection.recv(65_536):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+DEEP = 100_000
+NOT_JSON = [
+    b"{",
+    b"}",
+    b"not json",
+    b"{'unit': 'a'}",
+    b'{"unit": "a"',
+    b'{"unit": "a"} x',
+    b'{"unit": "a",}',
+    b'{"unit": "a", "unit": "b"}',
+    b'{"unit": "a", "attributes": {"b": 1, "b": 1}}',
+    b'{"unit": NaN, "reward": NaN}',
+    b'{"unit": "a", "reward": Infinity}',
+    b'{"unit": "a", "reward": -Infinity}',
+    b'{"unit": "a", "reward": 1e400}',
+    b'{"unit": "a", "attributes": {"b": NaN}}',
+    b'{"unit": "a", "attributes": {"b": 1e400}}',
+    b'{"reward": ' + b"9" * 5_000 + b"}",
+    b'{"unit": "\xff"}',
+    b'{"unit": "\xed\xa0\x80"}',
+    b'{"unit": "\\ud800"}',
+    b'{"unit": "a\x00"}',
+    b"\xff\xfe{\x00}\x00",
+    b"\xef\xbb\xbf{}",
+    b"\x00",
+    b"[" * DEEP,
+    b"[" * DEEP + b"]" * DEEP,
+    b'{"a":' * (DEEP // 3) + b"1" + b"}" * (DEEP // 3),
+    b'{"unit": "a", "attributes": ' + b'{"a":' * 30_000 + b"1" + b"}" * 30_001,
+]
+"""What neither the lean nor the other routes may take for JSON, or choke on."""
+
+WITH_BODIES = [
+    ("POST", "/experiments"),
+    ("POST", ASK),
+    ("POST", ASK + "/many"),
+    ("PUT", TELL),
+    ("POST", path_of("x", "rewards", "many")),
+    ("POST", path_of("x", "assignments", "ada", "corrections")),
+    ("POST", path_of("x", "arms")),
+    ("PUT", path_of("x", "weight")),
+    ("POST", path_of("x", "finish")),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_BODIES)
+def test_a_body_that_is_no_json_is_refused_and_said_so(api, method, path):
+    for body in NOT_JSON:
+        told = api.refused(400, "InvalidInput", method, path, body)
+        assert told.startswith("the body must be JSON; "), body[:50]
+        assert len(told) < 200
+    assert api.data("GET", path_of("x", "status"))["n_assigned"] == 1
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_BODIES)
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"ada"', b"1", b"true", b'{"extra": 1}', b'[{"unit": "a"}]'])
+def test_json_that_is_not_what_is_expected_is_refused_with_what_was_got(api, method, path, body):
+    if path.endswith("finish") and body == b"null":
+        return  # which is nothing, as it may be
+    told = api.refused(422, "InvalidInput", method, path, body)
+    assert "expected" in told or "should" in told or "required" in told or "not permitted" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(("method", "path"), [pair for pair in WITH_BODIES if not pair[1].endswith("finish")])
+def test_no_body_is_not_enough(api, method, path):
+    told = api.refused(422, "InvalidInput", method, path, b"")
+    assert told == "the body: field required"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "told"),
+    [
+        ("POST", ASK, {"unit": 42}, "unit: input should be a valid string; got 42"),
+        ("POST", ASK, {"unit": "a", "attributes": []}, "attributes: input should be a valid dictionary; got []"),
+        ("POST", ASK, {"units": "a"}, "unit"),
+        ("POST", ASK, {"unit": "a", "attributes": {"x": "y" * 10_000}}, "attributes must take at most 10,000"),
+        ("PUT", TELL, {"reward": "1"}, "reward: input should be a valid number; got '1'"),
+        ("PUT", TELL, {"reward": None}, "reward: input should be a valid number; got None"),
+        ("PUT", TELL, {"reward": True}, "reward: input should be a valid number; got True"),
+        ("PUT", TELL, {"reward": 10**400}, "reward: "),
+        ("PUT", TELL, {"reward": 1, "unit": "ada"}, "unit: extra inputs are not permitted"),
+        ("POST", ASK + "/many", {"units": ["a", 1]}, "units[1]"),
+        ("POST", ASK + "/many", {"units": ["a", {"unit": 1}]}, "units[1].unit"),
+        ("POST", ASK + "/many", {"units": ["a", {"unit": "b", "x": 1}]}, "units[1].x"),
+        ("POST", ASK + "/many", {"units": "abc"}, "units: input should be a valid list; got 'abc'"),
+        ("POST", path_of("x", "rewards", "many"), {"rewards": [{"unit": "ada", "reward": "x"}]}, "rewards[0].reward"),
+        ("POST", path_of("x", "rewards", "many"), {"rewards": {"ada": 1}}, "rewards: input should be a valid list"),
+    ],
+)
+def test_validation_names_the_place_and_what_was_got(api, method, path, body, told):
+    content = json.dumps(body).encode() if body != {"reward": 10**400} else b'{"reward": 1' + b"0" * 400 + b"}"
+    assert told in api.refused(422, "InvalidInput", method, path, content)
+
+
+def test_long_input_is_not_sent_back_whole(api):
+    assert len(api.refused(422, "InvalidInput", "POST", ASK, {"unit": "a", "attributes": "b" * 100_000})) < 300
+
+
+def test_bodies_must_say_that_they_are_json(api):
+    for method, path in WITH_BODIES:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "jsonp", ""):
+            told = api.refused(415, "InvalidInput", method, path, b'{"unit": "q"}', headers={"content-type": kind})
+            assert "application/json" in told
+    for kind in (
+        "application/json; charset=utf-8",
+        "APPLICATION/JSON",
+        "application/vnd.x+json",
+        "application/json ;x",
+    ):
+        answer = api("POST", ASK, b'{"unit": "ada"}', headers={"content-type": kind})
+        assert answer.status_code == 200
+
+
+def test_addresses_and_methods_that_do_not_exist(api):
+    for path in ("/", "/nothing", "/experiments/", "/experiments/x/", "/experiments//status", "/experiments/x/nothing"):
+        assert "/docs" in api.refused(404, None, "GET", path)
+    for method, path, allowed in (
+        ("DELETE", "/experiments/x", {"GET"}),
+        ("PATCH", ASK, {"POST"}),
+        ("GET", ASK, {"POST"}),
+        ("POST", TELL, {"PUT"}),
+        ("PUT", "/experiments", {"GET", "POST"}),
+        ("PUT", "/experiments/x/reward", None),
+        ("OPTIONS", "/experiments", {"GET", "POST"}),
+        ("POST", "/healthz", {"GET"}),
+    ):
+        answer = api(method, path, b'{"unit": "wrong way", "reward": 1}')
+        assert answer.status_code == (404 if allowed is None else 405)
+        if allowed is not None:
+            assert set(answer.headers["allow"].split(", ")) <= allowed
+    assert api("GET", path_of("x", "assignments", "wrong way")).status_code == 404
+
+
+def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives(here, api):
+    body = json.dumps({"unit": "a", "attributes": {"x": "y" * 250_000}}).encode()
+    for size in (body, body * 40):
+        told = api.refused(413, "InvalidInput", "POST", ASK, size)
+        assert "250,000" in told
+    connection = http.client.HTTPConnection("127.0.0.1", here[0].port, timeout=10)
+    with closing(connection):
+        headers = {"authorization": f"Bearer {here[1]}", "content-type": "application/json"}
+        connection.request("POST", ASK, iter([b"x" * 100_000] * 3), headers, encode_chunked=True)
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+def test_a_body_just_small_enough_is_read_whole(api):
+    fill = 250_000 - len(b'{"unit": "ada"}')
+    assert api("POST", ASK, b'{"unit": "ada"' + b" " * fill + b"}").status_code == 200
+    assert api("POST", ASK, b'{"unit": "ada"' + b" " * (fill + 1) + b"}").status_code == 413
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n",
+        b"POST /experiments HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+        b"POST /experiments HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\nhello",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc",
+    ],
+)
+def test_what_is_no_http_is_refused_in_the_same_shape(here, request_):
+    head, _, body = raw(here, request_).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert set(json.loads(body)) == {"error", "hint"}
+    assert b"x-content-type-options: nosniff" in head.lower()
+
+
+def test_a_head_without_end_is_cut_off(here):
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+        sent = 0
+        with suppress(ConnectionError):
+            for i in range(20_000):
+                sent += connection.send(f"x-{i}: {'y' * 1000}\r\n".encode())
+    assert sent < 10_000_000  # what the buffers of the system hold, and not a hundred times as much
+
+
+def test_a_large_head_is_refused_in_the_same_shape(here):
+    for head in (b"x-long: " + b"y" * 70_000, b"\r\n".join(b"x-%d: y" % i for i in range(10_000))):
+        answer = raw(here, b"GET /healthz HTTP/1.1\r\n" + head)
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"error", "hint"}
+
+
+def test_a_client_names_its_request_or_the_server_does(api):
+    assert api("GET", "/healthz", headers={"x-request-id": "abc-1.2_3"}).headers["x-request-id"] == "abc-1.2_3"
+    seen = {api("GET", "/healthz").headers["x-request-id"] for _ in range(5)}
+    assert len(seen) == 5
+    for bad in ("a b", "a\tb", "x" * 65, "<script>"):
+        assert api("GET", "/healthz", headers={"x-request-id": bad}).headers["x-request-id"] != bad
+
+
+def test_health_needs_no_key_and_readiness_tells_of_the_store(tmp_path):
+    store = eq.open_store(f"sqlite:///{tmp_path}/x.db")
+    key = create_key(store, role="admin")[1]
+    experiment(store)
+    with serving_here(store, Settings()) as here, closing(Api(here.url)) as nobody, closing(Api(here.url, key)) as api:
+        assert nobody.data("GET", "/healthz") == nobody.data("GET", "/readyz") == {"status": "ok"}
+        (tmp_path / "x.db").rename(tmp_path / "y.db")
+        for _ in range(2):
+            assert "cannot be reached" in api.refused(503, "StoreUnavailable", "POST", ASK, {"unit": "bob"})
+        assert nobody.data("GET", "/healthz") == {"status": "ok"}
+        assert api("GET", path_of("x", "assignments", "bob")).status_code in (404, 503)
+        (tmp_path / "y.db").rename(tmp_path / "x.db")
+        assert api.data("POST", ASK, {"unit": "bob"})["new"]
+        assert nobody.data("GET", "/readyz") == {"status": "ok"}
+
+
+# Pages of strangers
+
+
+def test_pages_of_other_sites_may_not_call_by_default(api):
+    answer = api("GET", "/experiments", headers={"origin": "https://school.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    preflight = api(
+        "OPTIONS",
+        ASK,
+        headers={"origin": "https://school.example", "access-control-request-method": "POST"},
+    )
+    assert preflight.status_code == 405
+    assert not [name for name in preflight.headers if name.startswith("access-control")]
+
+
+def test_pages_of_a_named_site_may_call():
+    store = eq.open_store("memory:")
+    experiment(store)
+    key, school = create_key(store, role="admin")[1], "https://school.example"
+    with (
+        serving_here(store, Settings(cors_origins=(school,))) as here,
+        closing(Api(here.url)) as nobody,
+        closing(Api(here.url, key)) as api,
+    ):
+        asked = {
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "authorization,content-type",
+        }
+        preflight = nobody("OPTIONS", ASK, headers={"origin": school} | asked)
+        assert preflight.status_code == 200
+        assert preflight.headers["access-control-allow-origin"] == school
+        assert {"GET", "POST", "PUT"} <= set(preflight.headers["access-control-allow-methods"].split(", "))
+        allowed = preflight.headers["access-control-allow-headers"].lower()
+        assert "authorization" in allowed and "content-type" in allowed
+        stranger = httpx.options(here.url + ASK, headers={"origin": "https://evil.example"} | asked)
+        assert stranger.status_code == 403 and "access-control-allow-origin" not in stranger.headers
+        checked(stranger)
+        for answer in (
+            api("POST", ASK, {"unit": "ada"}, headers={"origin": school}),
+            api("GET", path_of("x", "export"), headers={"origin": school}),
+            api("GET", path_of("y"), headers={"origin": school}),
+            nobody("GET", "/experiments", headers={"origin": school}),
+        ):
+            assert answer.headers["access-control-allow-origin"] == school
+            assert "x-equipoise-error" in answer.headers["access-control-expose-headers"].lower()
+        answer = api("POST", ASK, {"unit": "ada"}, headers={"origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_an_open_service_answers_only_to_its_own_name():
+    """A page that gives its own name this machine's address must not speak through the user's browser."""
+    store = eq.open_store("memory:")
+    experiment(store)
+    with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
+        assert api("POST", ASK, {"unit": "ada"}).status_code == 200
+        assert api.data("POST", path_of("x", "pause"))["state"] == "paused"
+        for host in ("localhost", f"localhost:{here.port}", "127.0.0.1:1", "127.1.2.3", "[::1]:80"):
+            assert api("GET", "/experiments", headers={"host": host}).status_code == 200
+        for host in (
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "localhost:80@evil",
+            "10.0.0.1",
+            "",
+        ):
+            api.refused(421, None, "GET", "/experiments", headers={"host": host})
+            api.refused(421, None, "POST", ASK, {"unit": "ada"}, headers={"host": host})
+            api.refused(421, None, "GET", "/healthz", headers={"host": host})

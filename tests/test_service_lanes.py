@@ -1,0 +1,289 @@
+"""Group commit: who shares a transaction, that no answer comes before it is durable, and that nobody spoils it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+from service_api import Api, path_of
+from service_runner import serving_here
+
+import equipoise as eq
+from equipoise.keys import create_key
+from equipoise.service import Settings
+
+ASK = path_of("x", "assignments")
+
+
+class Commits:
+    """Holds back the commits of a store while it is closed, as a slow disk would."""
+
+    def __init__(self, store):
+        self._writing = store.database.writing
+        self.open = threading.Event()
+        self.open.set()
+        self.arrived = threading.Semaphore(0)
+        store.database.writing = self.writing
+
+    @contextmanager
+    def writing(self, experiment):
+        with self._writing(experiment) as connection:
+            yield connection
+            if not self.open.is_set():
+                self.arrived.release()
+                assert self.open.wait(30)
+
+
+class Bench:
+    """A server whose commits can be held, and people who ask it at the same time."""
+
+    def __init__(self, here, api, commits, path):
+        self.here, self.api, self.commits, self.path = here, api, commits, path
+        self.people = ThreadPoolExecutor(64)
+
+    def ask(self, unit, name="x", **more):
+        return self.people.submit(self.api, "POST", path_of(name, "assignments"), {"unit": unit, **more})
+
+    def tell(self, unit, reward):
+        return self.people.submit(self.api, "PUT", path_of("x", "assignments", unit, "reward"), {"reward": reward})
+
+    def hold_one(self, unit="first"):
+        """Hold commits, and let one request be written as far as that."""
+        self.commits.open.clear()
+        first = self.ask(unit)
+        assert self.commits.arrived.acquire(timeout=10)
+        return first
+
+    def wait_for(self, number):
+        """Wait until so many requests are inside."""
+        until = time.monotonic() + 10
+        while self.here.core.metrics.in_flight < number:
+            assert time.monotonic() < until
+            time.sleep(0.005)
+
+    def transactions(self):
+        """How many transactions there were for how many requests, as Prometheus is told."""
+        lines = dict(line.rsplit(" ", 1) for line in self.api("GET", "/metrics").text.splitlines() if line[0] != "#")
+        return int(lines["equipoise_batch_requests_count"]), float(lines["equipoise_batch_requests_sum"])
+
+    def written(self):
+        """How many units another process finds in the file."""
+        with closing(sqlite3.connect(self.path)) as database:
+            return database.execute("SELECT count(*) FROM events WHERE kind = 'assigned'").fetchone()[0]
+
+
+@contextmanager
+def bench_of(path, **settings):
+    store = eq.open_store(f"sqlite:///{path}")
+    key = create_key(store, role="admin")[1]
+    for name in ("x", "y"):
+        made = eq.Experiment.create(store, name, arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+        made.ask("ada")
+    commits = Commits(store)
+    with serving_here(store, Settings(**settings)) as here, closing(Api(here.url, key)) as api:
+        for name in ("x", "y"):
+            api("POST", path_of(name, "assignments"), {"unit": "ada"})
+        bench = Bench(here, api, commits, path)
+        try:
+            yield bench
+        finally:
+            commits.open.set()
+            bench.people.shutdown()
+
+
+@pytest.fixture
+def bench(tmp_path):
+    with bench_of(tmp_path / "x.db") as bench:
+        yield bench
+
+
+def test_requests_that_arrive_while_a_transaction_runs_share_the_next(bench):
+    before = bench.transactions()
+    first = bench.hold_one()
+    others = [bench.ask(f"u{i}") for i in range(40)]
+    bench.wait_for(41)
+    bench.commits.open.set()
+    answers = [first.result(), *(other.result() for other in others)]
+    assert {answer.status_code for answer in answers} == {201}
+    assert sorted(answer.json()["number"] for answer in answers) == list(range(1, 42))
+    count, total = bench.transactions()
+    assert (count - before[0], total - before[1]) == (2, 41)
+    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 42
+
+
+def test_nobody_is_answered_before_the_commit(bench):
+    first = bench.hold_one()
+    others = [bench.ask(f"u{i}") for i in range(5)] + [bench.tell("ada", 1)]
+    bench.wait_for(7)
+    time.sleep(0.2)
+    assert not first.done() and not any(other.done() for other in others)
+    assert bench.written() == 2
+    bench.commits.open.set()
+    assert first.result().status_code == 201
+    assert {other.result().status_code for other in others} == {200, 201}
+    assert bench.written() == 8
+
+
+def test_a_bad_request_gets_its_own_error_and_the_others_their_answers(bench):
+    first, before = bench.hold_one(), bench.transactions()
+    good = [bench.ask(f"u{i}") for i in range(5)] + [bench.tell("ada", 1)]
+    bench.wait_for(7)
+    bad = [
+        (404, bench.tell("nobody", 1)),
+        (422, bench.ask("big", attributes={"x": "y" * 10_001})),
+        (422, bench.ask("with\nbreak")),
+    ]
+    bench.wait_for(10)
+    bad.append((409, bench.tell("ada", 2)))
+    bench.wait_for(11)
+    bench.commits.open.set()
+    assert first.result().status_code == 201
+    assert [one.result().status_code for one in good] == [201] * 5 + [200]
+    assert [one.result().status_code for _, one in bad] == [status for status, _ in bad]
+    assert bench.transactions()[0] - before[0] <= 2
+    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 7
+
+
+def test_an_error_nobody_expected_hits_only_the_request_that_causes_it(bench, monkeypatch, caplog):
+    run = eq.Experiment._run
+
+    def poisoned(self, requests, **options):
+        if any(getattr(request, "unit", None) == "poison" for request in requests):
+            raise ZeroDivisionError("a bug")
+        return run(self, requests, **options)
+
+    monkeypatch.setattr(eq.Experiment, "_run", poisoned)
+    first = bench.hold_one()
+    others = [bench.ask(unit) for unit in ("u0", "poison", "u1", "u2")]
+    bench.wait_for(5)
+    bench.commits.open.set()
+    answers = [first.result(), *(other.result() for other in others)]
+    assert [answer.status_code for answer in answers] == [201, 201, 500, 201, 201]
+    assert "ZeroDivisionError" not in answers[2].text and "logged" in answers[2].text
+    assert "ZeroDivisionError: a bug" in caplog.text
+    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 5
+
+
+def test_a_store_that_fails_fails_the_whole_batch_which_may_be_sent_again(bench, monkeypatch):
+    first = bench.hold_one()
+    others = [bench.ask(f"u{i}") for i in range(4)]
+    bench.wait_for(5)
+    bench.path.rename(bench.path.with_suffix(".away"))
+    bench.commits.open.set()
+    assert {one.result().status_code for one in (first, *others)} == {503}
+    bench.path.with_suffix(".away").rename(bench.path)
+    assert [bench.ask(f"u{i}").result().status_code for i in range(4)] == [201] * 4
+    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 5
+
+
+def test_a_bulk_request_is_all_or_nothing_whoever_comes_with_it(bench):
+    first = bench.hold_one()
+    place, rewards = path_of("x", "rewards", "many"), [{"unit": "ada", "reward": 1}, {"unit": "nobody", "reward": 1}]
+    bulk = bench.people.submit(bench.api, "POST", place, {"rewards": rewards})
+    many = bench.people.submit(bench.api, "POST", ASK + "/many", {"units": ["u1", "u2", "u3"]})
+    single = bench.ask("u4")
+    bench.wait_for(4)
+    bench.commits.open.set()
+    assert [one.result().status_code for one in (first, bulk, many, single)] == [201, 404, 200, 201]
+    status = bench.api.data("GET", path_of("x", "status"))
+    assert (status["n_assigned"], status["n_rewarded"]) == (6, 0)
+
+
+def test_two_experiments_in_one_file_take_turns(bench):
+    first = bench.hold_one()
+    of_x = [bench.ask(f"u{i}") for i in range(10)]
+    of_y = [bench.ask(f"u{i}", "y") for i in range(10)]
+    bench.wait_for(21)
+    bench.commits.open.set()
+    assert {one.result().status_code for one in (first, *of_x, *of_y)} == {201}
+    for name, expected in (("x", 12), ("y", 11)):
+        assert bench.api.data("GET", path_of(name, "verify"))["n_decisions"] == expected
+
+
+def test_too_many_requests_at_once_are_told_to_come_again(tmp_path):
+    with bench_of(tmp_path / "x.db", requests_in_flight=5) as bench:
+        held = [bench.hold_one(), *(bench.ask(f"u{i}") for i in range(4))]
+        bench.wait_for(5)
+        for _ in range(3):
+            refused = bench.ask("one too many").result()
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert "5 requests" in refused.json()["error"] and "safe" in refused.json()["hint"]
+        with closing(Api(bench.here.url)) as nobody:
+            assert nobody.data("GET", "/healthz") == {"status": "ok"}
+        bench.commits.open.set()
+        assert {one.result().status_code for one in held} == {201}
+        assert bench.ask("one too many").result().status_code == 201
+        assert bench.here.core.metrics.in_flight == 0
+
+
+def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path):
+    with bench_of(tmp_path / "x.db", wait_seconds=0.3) as bench:
+        started = time.monotonic()
+        begun = bench.hold_one("begun")
+        waiting = [bench.ask(f"u{i}") for i in range(3)]
+        answers = [begun.result(), *(one.result() for one in waiting)]
+        assert 0.3 <= time.monotonic() - started < 3
+        assert {answer.status_code for answer in answers} == {503}
+        assert "not known" in answers[0].json()["error"]
+        assert all("not begun" in answer.json()["error"] for answer in answers[1:])
+        bench.commits.open.set()
+        assert bench.ask("begun").result().status_code == 200  # it came to be after all
+        assert bench.written() == 3
+        assert bench.ask("u0").result().status_code == 201  # it did not
+
+
+def test_experiments_do_not_wait_for_each_other_on_postgresql(postgresql_url):
+    """One row is locked by hand, as a slow process elsewhere might; the other experiment does not notice."""
+    store = eq.open_store(postgresql_url)
+    key = create_key(store, role="admin")[1]
+    for name in ("slow", "quick"):
+        eq.Experiment.create(store, name, arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+    with (
+        serving_here(store, Settings()) as here,
+        closing(Api(here.url, key)) as api,
+        psycopg.connect(postgresql_url) as holder,
+        ThreadPoolExecutor(64) as people,
+    ):
+        for name in ("slow", "quick"):
+            api.data("POST", path_of(name, "assignments"), {"unit": "ada"})
+        holder.execute("SELECT 1 FROM experiments WHERE name = 'slow' FOR UPDATE")
+        held = [people.submit(api, "POST", path_of("slow", "assignments"), {"unit": f"u{i}"}) for i in range(20)]
+        held += [people.submit(api, "POST", path_of("slow", verb)) for verb in ("settle", "resume") * 8]
+        time.sleep(0.3)
+        started = time.monotonic()
+        for i in range(10):
+            assert api.data("POST", path_of("quick", "assignments"), {"unit": f"u{i}"})["new"]
+            api.data("PUT", path_of("quick", "assignments", f"u{i}", "reward"), {"reward": 1})
+        api.data("POST", path_of("quick", "pause"))
+        api.data("GET", path_of("quick", "status"))
+        api.data("GET", path_of("slow", "status"))
+        api.data("GET", "/experiments")
+        assert time.monotonic() - started < 5
+        assert not any(one.done() for one in held)
+        holder.commit()
+        assert {one.result().status_code for one in held} == {200, 201}
+        assert api.data("GET", path_of("slow", "verify"))["n_decisions"] == 21
+
+
+def test_two_servers_on_one_postgresql_never_give_a_unit_two_arms(postgresql_url):
+    stores = [eq.open_store(postgresql_url) for _ in range(2)]
+    key = create_key(stores[0], role="admin")[1]
+    eq.Experiment.create(stores[0], "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+    units = [f"u{i % 60}" for i in range(240)]
+    with (
+        serving_here(stores[0], Settings()) as one,
+        serving_here(stores[1], Settings()) as other,
+        closing(Api(one.url, key)) as first,
+        closing(Api(other.url, key)) as second,
+        ThreadPoolExecutor(16) as people,
+    ):
+        answers = list(people.map(lambda api, unit: api("POST", ASK, {"unit": unit}), [first, second] * 120, units))
+        assert {answer.status_code for answer in answers} == {200, 201}
+        assert sum(answer.json()["new"] for answer in answers) == 60
+        assert len({(answer.json()["unit"], answer.json()["arm"]) for answer in answers}) == 60
+        assert second.data("GET", path_of("x", "verify"))["n_decisions"] == 60

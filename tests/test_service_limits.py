@@ -1,0 +1,213 @@
+"""Slow, idle and vanishing clients: they are cut off in time, and nobody else notices them."""
+
+from __future__ import annotations
+
+import json
+import resource
+import select
+import socket
+import statistics
+import threading
+import time
+from contextlib import ExitStack, closing
+
+import pytest
+from service_api import Api, path_of
+from service_runner import running_service, serving_here
+
+import equipoise as eq
+from equipoise.keys import create_key
+from equipoise.service import Settings
+
+SECONDS = 0.5
+
+
+@pytest.fixture(scope="module")
+def here():
+    store = eq.open_store("memory:")
+    with serving_here(store, Settings(body_seconds=SECONDS, idle_seconds=1)) as here:
+        yield here
+
+
+def connected(here):
+    return socket.create_connection(("127.0.0.1", here.port), timeout=10)
+
+
+def dribbled(connection, pieces, pause):
+    """Send pieces one after another until the other side hangs up; return what it said and after how long."""
+    started, said, hung_up = time.monotonic(), b"", False
+    for piece in pieces:
+        try:
+            connection.sendall(piece)
+        except OSError:
+            hung_up = True
+            break
+        if select.select([connection], [], [], pause)[0]:
+            break
+    while not hung_up:
+        try:
+            piece = connection.recv(65_536)
+        except ConnectionError:
+            break
+        said += piece
+        hung_up = not piece
+    return said, time.monotonic() - started
+
+
+def letters(text):
+    return [text[i : i + 1] for i in range(len(text))]
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx-slow: " + b"y" * 200
+PUT = b"POST /experiments HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+
+
+def test_a_head_that_dribbles_in_is_cut_off(here):
+    with connected(here) as connection:
+        said, seconds = dribbled(connection, letters(HEAD), 0.05)
+    assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + 2
+
+
+def test_a_connection_that_says_nothing_is_cut_off(here):
+    with connected(here) as connection:
+        said, seconds = dribbled(connection, [], 0)
+    assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + 2
+
+
+def test_the_second_request_of_a_connection_has_as_little_time(here):
+    with connected(here) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        _, seconds = dribbled(connection, letters(HEAD), 0.05)
+    assert SECONDS * 0.8 < seconds < SECONDS + 2
+
+
+@pytest.mark.parametrize("framing", [b"content-length: 200\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
+def test_a_body_that_dribbles_in_is_cut_off_and_told_why(here, framing):
+    pieces = letters(b"{" + b" " * 200) if b"length" in framing else [b"1\r\n \r\n"] * 200
+    with connected(here) as connection:
+        connection.sendall(PUT + framing)
+        said, seconds = dribbled(connection, pieces, 0.05)
+    assert SECONDS * 0.8 < seconds < SECONDS + 2
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert b"x-request-id" in head.lower() and b"x-content-type-options: nosniff" in head.lower()
+    assert set(json.loads(body)) == {"error", "hint"}
+
+
+def test_a_client_that_takes_long_but_not_too_long_is_answered(here):
+    with connected(here) as connection:
+        for piece in (b"GET /heal", b"thz HTTP/1.1\r\nhost:", b" localhost\r\n", b"\r\n"):
+            connection.sendall(piece)
+            time.sleep(SECONDS / 8)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_connection_that_is_idle_between_requests_is_closed_after_a_while(here):
+    with connected(here) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        started = time.monotonic()
+        assert connection.recv(1) == b""
+    assert 0.8 < time.monotonic() - started < 4
+
+
+def test_slow_clients_are_forgotten_and_delay_nobody(here):
+    with ExitStack() as stack, closing(Api(here.url)) as api:
+        for i in range(200):
+            connection = stack.enter_context(connected(here))
+            connection.sendall(HEAD if i % 2 else PUT + b"content-length: 200\r\n\r\n{")
+        took = []
+        for _ in range(20):
+            started = time.monotonic()
+            api.data("GET", "/healthz")
+            took.append(time.monotonic() - started)
+        assert max(took) < 0.5
+        until = time.monotonic() + 10
+        while here.core.metrics.in_flight > 0:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(here):
+    for _ in range(20):
+        with connected(here) as connection:
+            connection.sendall(PUT + b"content-length: 200\r\n\r\n{")
+    until = time.monotonic() + 5
+    while here.core.metrics.in_flight > 0:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_an_export_that_nobody_reads_ends_with_its_client(tmp_path):
+    """A thread that writes for nobody, and the transaction it reads in, would be there for ever."""
+    store = eq.open_store(f"sqlite:///{tmp_path}/x.db")
+    key = create_key(store, role="admin")[1]
+    made = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    made.ask_many((f"u{i}", {"x": "y" * 8_000}) for i in range(1_500))
+
+    def exports():
+        return [thread for thread in threading.enumerate() if thread.name == "equipoise-export"]
+
+    with serving_here(store, Settings()) as here, closing(Api(here.url, key)) as api:
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", here.port))
+            connection.sendall(
+                f"GET /experiments/x/export HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\r\n".encode()
+            )
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+            time.sleep(0.3)
+            assert len(exports()) == 1  # it waits for its reader
+            assert api.data("POST", path_of("x", "assignments"), {"unit": "new"})["new"]  # and nobody for it
+        until = time.monotonic() + 10
+        while exports():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        whole = api("GET", path_of("x", "export"), params={"format": "jsonl"}).content
+        assert whole.count(b"\n") == 1_501
+
+
+def test_ten_thousand_idle_connections_delay_nobody(tmp_path, capsys):
+    """Or as many as the system lets a process have: every connection has had a request and stays open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    number = min(10_000, hard - 500)
+    assert number >= 1_000, "raise the hard limit of open files to run this test"
+    store_url = f"sqlite:///{tmp_path}/x.db"
+    with eq.open_store(store_url) as store:
+        key = create_key(store, role="admin")[1]
+        eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        with running_service(store_url) as service, closing(Api(service.url, key)) as api, ExitStack() as stack:
+            idle = []
+            while len(idle) < number:
+                several = [stack.enter_context(socket.socket()) for _ in range(min(500, number - len(idle)))]
+                for connection in several:
+                    connection.connect(("127.0.0.1", service.port))
+                    connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                for connection in several:
+                    said = b""
+                    while not said.endswith(b"}"):
+                        said += connection.recv(65_536)
+                    assert said.startswith(b"HTTP/1.1 200")
+                idle += several
+            took = []
+            for i in range(60):
+                started = time.monotonic()
+                assert api.data("POST", path_of("x", "assignments"), {"unit": f"u{i}"})["new"]
+                took.append(time.monotonic() - started)
+            assert statistics.median(took) < 0.1
+            assert max(took) < 2
+            for connection in idle:  # all of them are still open, and are answered too
+                connection.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    connection.recv(1, socket.MSG_PEEK)
+            for connection in idle[:: number // 50]:
+                connection.setblocking(True)
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with capsys.disabled():
+        print(f" {number:,} idle connections")

@@ -1,0 +1,117 @@
+"""Numbers for Prometheus: they parse, and they are those of what was sent (by several processes: see serving)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from service_api import Api, path_of
+from service_runner import serving_here
+
+import equipoise as eq
+from equipoise.keys import create_key
+from equipoise.service import Settings
+
+ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
+
+
+def samples(text):
+    """Every number by its name and labels; each may be there once."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation and family.type in ("counter", "gauge", "histogram")
+        for sample in family.samples:
+            place = sample.name, frozenset(sample.labels.items())
+            assert place not in found
+            found[place] = sample.value
+    return found
+
+
+def value(found, name, **labels):
+    return found[name, frozenset(labels.items())]
+
+
+def requests(found):
+    """How many requests by method, route and status."""
+    return Counter(
+        {
+            (labels["method"], labels["route"], int(labels["status"])): int(number)
+            for (name, frozen), number in found.items()
+            for labels in [dict(frozen)]
+            if name == "equipoise_requests_total"
+        }
+    )
+
+
+def test_the_numbers_are_those_of_what_was_sent():
+    store = eq.open_store("memory:")
+    key = create_key(store, role="admin")[1]
+    name, arms = 'a "quoted"\\ name/☃', ['a"b', "c\\d"]
+    with serving_here(store, Settings()) as here, closing(Api(here.url, key)) as api:
+        body = {
+            "name": name,
+            "arms": arms,
+            "reward_weight": 0.5,
+            "seed": 1,
+            "missing": {"name": "DropUnit", "window_seconds": 0.2},
+        }
+        api.data("POST", "/experiments", body)
+        for i in range(7):
+            api.data("POST", path_of(name, "assignments"), {"unit": f"u{i}"})
+        for i in range(3):
+            api.data("PUT", path_of(name, "assignments", f"u{i}", "reward"), {"reward": 1})
+        api.refused(409, "RewardConflict", "PUT", path_of(name, "assignments", "u0", "reward"), {"reward": 2})
+        api.refused(404, "UnknownUnit", "GET", path_of(name, "assignments", "nobody"))
+        api.refused(404, None, "GET", "/wp-login.php")
+        api.refused(422, "InvalidInput", "POST", path_of(name, "assignments"), {})
+        api.data("POST", path_of(name, "assignments", "many"), {"units": ["u7", "u8", "u9"]})
+        with closing(Api(here.url)) as nobody:
+            nobody.refused(401, "NotAuthenticated", "GET", "/metrics")
+        answer = api("GET", "/metrics")
+        assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+        found = samples(answer.text)
+        assert requests(found) == {
+            ("POST", "/experiments", 201): 1,
+            ("POST", ASSIGN, 201): 7,
+            ("POST", ASSIGN, 422): 1,
+            ("PUT", REWARD, 200): 3,
+            ("PUT", REWARD, 409): 1,
+            ("GET", "/experiments/{name}/assignments/{unit}", 404): 1,
+            ("POST", ASSIGN + "/many", 200): 1,
+            ("GET", "unknown", 404): 1,
+            ("GET", "unknown", 401): 1,
+        }
+        assert value(found, "equipoise_request_seconds_count", method="POST", route=ASSIGN) == 8
+        assert 0 < value(found, "equipoise_request_seconds_sum", method="POST", route=ASSIGN) < 60
+        assert value(found, "equipoise_request_seconds_bucket", method="POST", route=ASSIGN, le="+Inf") == 8
+        assert value(found, "equipoise_requests_in_flight") == 1  # this one
+        assert value(found, "equipoise_batch_requests_sum") == 14  # 7 assignments, 4 rewards, 3 in one go
+        assert value(found, "equipoise_batch_requests_count") == 12
+        assert value(found, "equipoise_batch_seconds_count") == 12
+        units = {
+            state: value(found, "equipoise_units", experiment=name, state=state) for state in ("assigned", "rewarded")
+        }
+        assert units == {"assigned": 10, "rewarded": 3}
+        status = api.data("GET", path_of(name, "status"))
+        shares = [value(found, "equipoise_arm_share", experiment=name, arm=arm, kind="actual") for arm in arms]
+        assert shares == [arm["actual_share"] for arm in status["arms"]]
+        assert sum(shares) == pytest.approx(1)
+        assert not [place for place in found if "u0" in str(place)]
+
+
+def test_buckets_only_grow_and_end_with_the_count():
+    store = eq.open_store("memory:")
+    with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
+        for _ in range(20):
+            api.data("GET", "/readyz")
+        found = samples(api("GET", "/metrics").text)
+        buckets = sorted(
+            (float(dict(labels)["le"]), number)
+            for (name, labels), number in found.items()
+            if name == "equipoise_request_seconds_bucket" and ("route", "/readyz") in labels
+        )
+        numbers = [number for _, number in buckets]
+        assert numbers == sorted(numbers)
+        assert numbers[-1] == 20 == value(found, "equipoise_request_seconds_count", method="GET", route="/readyz")

@@ -1,0 +1,146 @@
+"""The OpenAPI document is complete, and the service keeps to it whatever is sent."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import closing
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
+from service_api import Api, path_of
+from service_runner import serving_here
+
+import equipoise as eq
+from equipoise.keys import create_key
+from equipoise.service import Settings, create_app
+
+with eq.open_store("memory:") as _store:
+    DOCUMENT = create_app(_store)._inner.openapi()
+# Keys are not made up here: which of them may do what is the matter of test_service_roles.py.
+WITHOUT_KEYS = copy.deepcopy(DOCUMENT)
+for _operation in (one for methods in WITHOUT_KEYS["paths"].values() for one in methods.values()):
+    _operation.pop("security", None)
+OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(WITHOUT_KEYS).get_all_operations()]
+PLAIN = [(path, method, one) for path, methods in DOCUMENT["paths"].items() for method, one in methods.items()]
+PRESENT = {"name": "fractions", "unit": "student-42", "arm": "pie"}
+
+
+@pytest.fixture(scope="module")
+def service():
+    store = eq.open_store("memory:")
+    key = create_key(store, role="admin")[1]
+    with serving_here(store, Settings(units_per_request=50)) as here, closing(Api(here.url, key)) as api:
+        body = {"name": "fractions", "arms": ["number line", "pie", "none"], "reward_weight": 0.5}
+        api.data("POST", "/experiments", body)
+        api.data("POST", path_of("fractions", "assignments"), {"unit": "student-42"})
+        yield here, key
+
+
+NOT_BY_A_SCHEMA = [CHECKS.get_one("positive_data_acceptance")]
+"""What fits the schema may still be refused with 422, which is documented: no schema says that arms have names of their
+own, that floors add up to less than 1 or that a name has no blanks around it. What must be accepted is tested below."""
+
+CASES = [
+    (operation, mode)
+    for operation in OPERATIONS
+    for mode in GenerationMode
+    if mode == GenerationMode.POSITIVE or operation.query or operation.body  # any text may be a name
+]
+
+
+@pytest.mark.parametrize(("operation", "mode"), CASES, ids=[f"{one.label} {mode.value}" for one, mode in CASES])
+def test_the_service_keeps_to_its_document_whatever_is_sent(operation, mode, service):
+    here, key = service
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
+    def send(case):
+        # Half of what is generated is about an experiment, a unit and an arm that are there.
+        if case.path_parameters and len(case.path_parameters["name"]) % 2 == 0:
+            case.path_parameters |= {name: value for name, value in PRESENT.items() if name in case.path_parameters}
+        headers = {"authorization": f"Bearer {key}"}
+        case.call_and_validate(base_url=here.url, headers=headers, excluded_checks=NOT_BY_A_SCHEMA)
+
+    send()
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), PLAIN, ids=[f"{method} {path}" for path, method, _ in PLAIN])
+def test_every_example_of_the_document_is_accepted(service, path, method, operation):
+    """In an experiment of its own, where the unit of the examples has a reward if it needs one."""
+    here, key = service
+    name, query = f"{method} {path}", {}
+    with closing(Api(here.url, key)) as api:
+        body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+        if "{name}" in path:
+            made = {"name": name, "arms": ["number line", "pie", "none"], "reward_weight": 0.5, "warm_up": 3}
+            api.data("POST", "/experiments", made)
+            if "{unit}" in path or "rewards" in path or path.endswith("what-if"):
+                units = ["student-42", *(f"student-{i}" for i in range(30))]
+                api.data("POST", path_of(name, "assignments", "many"), {"units": units})
+            if "corrections" in path or path.endswith("what-if"):
+                rewards = [{"unit": unit, "reward": i} for i, unit in enumerate(units)]
+                api.data("POST", path_of(name, "rewards", "many"), {"rewards": rewards})
+        elif path == "/experiments" and body:
+            body |= {"name": name}
+        place = path.replace("/experiments/{name}", path_of(name))
+        for parameter in operation.get("parameters", []):
+            example = (parameter["schema"].get("examples") or [parameter["schema"].get("default")])[0]
+            place = place.replace(f"{{{parameter['name']}}}", str(example))
+            query |= {parameter["name"]: example} if parameter["in"] == "query" else {}
+        answer = api(method.upper(), place, body, params=query)
+        assert answer.status_code < 300, answer.text
+        assert str(answer.status_code) in operation["responses"]
+
+
+# The document
+
+
+def test_the_document_is_valid_openapi():
+    assert DOCUMENT["openapi"].startswith("3.1")
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        Draft202012Validator.check_schema(schema)
+        assert schema.get("description"), name
+
+
+def test_the_examples_of_the_document_fit_its_schemas():
+    found = 0
+    for path, method, operation in PLAIN:
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            validator = Draft202012Validator(content["schema"] | {"components": DOCUMENT["components"]})
+            assert not list(validator.iter_errors(content["example"])), (method, path)
+            assert content["example"]
+            found += 1
+    assert found == 9
+
+
+@pytest.mark.parametrize(("path", "method", "operation"), PLAIN, ids=[f"{method} {path}" for path, method, _ in PLAIN])
+def test_every_operation_is_described_with_its_errors(path, method, operation):
+    assert operation["summary"] and operation["description"].endswith(".")
+    answers = operation["responses"]
+    assert {"200", "201"} & set(answers)
+    expected = (
+        set() if path == "/healthz" else {"503"} if path == "/readyz" else {"400", "401", "403", "422", "500", "503"}
+    )
+    if "{name}" in path:
+        expected |= {"404"}
+        expected |= {"409"} if method != "get" else set()
+    if "requestBody" in operation:
+        expected |= {"413", "415", "408"}
+    assert expected <= set(answers)
+    for status, answer in answers.items():
+        assert answer["description"] and answer["description"] != "Successful Response"
+        if status >= "400":
+            assert list(answer["content"]) == ["application/json"]
+            assert answer["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Failure"}
+    assert ("security" in operation) == (path not in ("/healthz", "/readyz"))
+    for parameter in operation.get("parameters", []):
+        assert parameter.get("description") or parameter["schema"].get("description"), parameter["name"]
+
+
+def test_operations_have_names_of_their_own():
+    summaries = [operation["summary"] for _, _, operation in PLAIN]
+    assert len(set(summaries)) == len(summaries)

@@ -1,0 +1,226 @@
+"""The command `equipoise serve`: what it says, how it starts and refuses to, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+from command_runner import Runner
+from service_api import Api, path_of
+from service_runner import ENVIRONMENT, running_service
+
+import equipoise as eq
+from equipoise.keys import create_key
+
+ASK = path_of("x", "assignments")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "x.db"
+
+
+@pytest.fixture
+def key(path):
+    """A key of a store that has an experiment."""
+    with eq.open_store(f"sqlite:///{path}") as store:
+        eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+        return create_key(store, role="admin")[1]
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "equipoise.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+
+
+def wait_until(condition, seconds):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def children(pid):
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_it_says_where_it_listens_and_how_to_make_a_key_which_works_at_once(path):
+    started = time.monotonic()
+    with running_service(f"sqlite:///{path}") as service:
+        with closing(Api(service.url)) as api:
+            assert api.data("GET", "/readyz") == {"status": "ok"}
+            assert time.monotonic() - started < 20
+            wait_until(lambda: f"documentation: {service.url}/docs\n" in service.said, 5)
+            command = re.search(r"no key yet; make one in another terminal: equipoise (.+)\n", service.said)[1]
+            api.refused(401, "NotAuthenticated", "GET", "/experiments")
+        made = run(*shlex.split(command))
+        assert made.returncode == 0, made.stderr
+        with closing(Api(service.url, made.stdout.strip())) as api:
+            assert api.data("GET", "/experiments") == {"experiments": []}
+        assert service.stop() == 0
+    with running_service(f"sqlite:///{path}") as service:
+        assert "no key yet" not in service.said
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--open", "--host", "0.0.0.0"], "127.0.0.1"),  # noqa: S104
+        (["--open", "--host", "::"], "127.0.0.1"),
+        (["--open", "--host", "example.org"], "127.0.0.1"),
+        (["--cors-origin", "school.example"], "https://school.example"),
+        (["--log-format", "xml"], "text or json"),
+        (["--most-requests", "0"], "requests_in_flight"),
+        (["--wait", "0"], "wait_seconds"),
+        (["--store", "http://localhost:1"], "database"),
+        (["--store", "sqlite:////no/such/folder/x.db"], "/no/such/folder"),
+    ],
+)
+def test_it_refuses_what_cannot_be_right_before_it_starts(tmp_path, options, told, monkeypatch, capsys):
+    store = [] if "--store" in options else ["--store", f"sqlite:///{tmp_path}/x.db"]
+    done = Runner(monkeypatch, capsys)("serve", "--port", "0", *store, *options)
+    assert done.code in (1, 2)
+    assert told in done.err and "listens on" not in done.err
+
+
+def test_a_port_that_is_taken_is_told(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port)
+    assert done.returncode == 1
+    assert port in done.stderr and "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_options_of_the_command_reach_the_service(path, key):
+    options = ["--open", "--cors-origin", "https://a.example", "--cors-origin", "https://b.example"]
+    options += ["--most-bytes", "1000", "--most-units", "3", "--log-format", "json", "--access-log"]
+    with running_service(f"sqlite:///{path}", *options) as service, closing(Api(service.url)) as api:
+        assert "everybody on this machine" in service.said
+        answer = api("POST", ASK, {"unit": "ada"}, headers={"origin": "https://b.example"})
+        assert answer.headers["access-control-allow-origin"] == "https://b.example"
+        assert api.data("GET", path_of("x", "events"))["events"][-1]["who"] == "open"
+        api.refused(421, None, "GET", "/experiments", headers={"host": "evil.example"})
+        api.refused(413, "InvalidInput", "POST", ASK, {"unit": "a" * 1000})
+        assert "3" in api.refused(422, "InvalidInput", "POST", ASK + "/many", {"units": list("abcd")})
+        assert service.stop() == 0
+    assert f'"request_id": "{answer.headers["x-request-id"]}"' in service.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_was_accepted_is_answered_before_it_ends(path, key, number):
+    with running_service(f"sqlite:///{path}") as service, closing(Api(service.url, key)) as api:
+        api.data("POST", ASK, {"unit": "ada"})
+        with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(8) as people:
+            other.execute("BEGIN IMMEDIATE")  # so that everybody who writes waits
+            waiting = [people.submit(api, "POST", ASK, {"unit": f"u{i}"}) for i in range(5)]
+            waiting.append(people.submit(api, "POST", path_of("x", "pause")))
+            wait_until(lambda: "in_flight 7" in api("GET", "/metrics").text, 10)
+            service.process.send_signal(number)
+            wait_until(lambda: not _accepts(service.port), 10)
+            assert not any(one.done() for one in waiting)
+            other.execute("ROLLBACK")
+            assert {one.result().status_code for one in waiting} <= {200, 201, 409}
+        assert service.process.wait(20) == 0
+    with eq.open_store(f"sqlite:///{path}") as store:
+        experiment = eq.Experiment.open(store, "x")
+        answered = [one.result().json() for one in waiting if one.result().status_code == 201]
+        assert all(experiment.assignment(one["unit"]).arm == one["arm"] for one in answered)
+        assert experiment.status().state == "paused"
+    assert "Traceback" not in service.said
+
+
+def _accepts(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            return connection.recv(10) != b""
+    except OSError:
+        return False
+
+
+def test_the_port_is_free_again_at_once_and_idle_connections_do_not_keep_it_from_ending(path, key):
+    with running_service(f"sqlite:///{path}") as service:
+        with closing(Api(service.url, key)) as api:
+            api.data("POST", ASK, {"unit": "ada"})
+        port = service.port
+        service.kill()
+    with running_service(f"sqlite:///{path}", port=port) as service, closing(Api(service.url, key)) as api:
+        assert not api.data("POST", ASK, {"unit": "ada"})["new"]
+        with socket.create_connection(("127.0.0.1", service.port)):
+            started = time.monotonic()
+            assert service.stop() == 0
+            assert time.monotonic() - started < 10
+
+
+def test_several_processes_serve_count_together_and_end_together(path, key):
+    with running_service(f"sqlite:///{path}", "--workers", "2") as service:
+        assert "SQLite" in service.said  # for which several are correct, but no quicker
+        served = Counter()
+        while sum(served.values()) < 40 or len(served) < 2:
+            assert sum(served.values()) < 2_000
+            with closing(Api(service.url, key)) as api:  # a new connection, which either may take
+                answer = api("POST", ASK, {"unit": f"u{sum(served.values())}"})
+                assert answer.status_code == 201
+                served[answer.headers["x-request-id"].split("-")[0]] += 1
+        for process in served:
+            wait_until(lambda process=process: _counted(service, key).get(process) == sum(served.values()), 20)
+        workers = [pid for pid in children(service.process.pid) if "spawn_main" in _command(pid)]
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)  # one that dies is replaced
+        wait_until(lambda: len(set(children(service.process.pid)) - {workers[0]}) >= 2, 20)
+        wait_until(lambda: _accepts(service.port), 20)
+        everybody = children(service.process.pid)
+        assert service.stop() == 0
+        wait_until(lambda: not any(is_alive(pid) for pid in everybody), 5)
+    assert "Traceback" not in service.said
+
+
+def _counted(service, key):
+    """How many assignments the process that happens to answer counts in all of them."""
+    with closing(Api(service.url, key)) as api:
+        answer = api("GET", "/metrics")
+    found = 'equipoise_requests_total{method="POST",route="/experiments/{name}/assignments",status="201"} '
+    [number] = [line.removeprefix(found) for line in answer.text.splitlines() if line.startswith(found)]
+    return {answer.headers["x-request-id"].split("-")[0]: int(number)}
+
+
+def test_processes_of_a_server_that_was_killed_end_by_themselves(path, key):
+    """Otherwise they would keep the port and the next server could not start."""
+    with running_service(f"sqlite:///{path}", "--workers", "2") as service:
+        with closing(Api(service.url, key)) as api:
+            api.data("POST", ASK, {"unit": "ada"})
+        workers = children(service.process.pid)
+        assert len(workers) >= 2
+        os.kill(service.process.pid, signal.SIGKILL)
+        service.process.wait()
+        wait_until(lambda: not any(is_alive(pid) for pid in workers), 8)
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(service.url + "/healthz")
+
+
+def _command(pid):
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
