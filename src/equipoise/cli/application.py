@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise import __version__
-from equipoise.cli import arm
+from equipoise.cli import arm, keys
 from equipoise.cli.allocate import allocate
 from equipoise.cli.ask import ask
 from equipoise.cli.create import create
@@ -22,9 +22,11 @@ from equipoise.cli.frontier import frontier
 from equipoise.cli.listing import list_
 from equipoise.cli.moving import copy, upgrade
 from equipoise.cli.reproduce import reproduce
+from equipoise.cli.serve import serve
 from equipoise.cli.simulate import simulate
 from equipoise.cli.status import status
 from equipoise.cli.tell import correct, tell
+from equipoise.cli.unit import unit
 from equipoise.cli.verify import rebuild, verify
 from equipoise.cli.weight import weight, what_if
 from equipoise.errors import EquipoiseError, InvalidInput
@@ -32,12 +34,15 @@ from equipoise.errors import EquipoiseError, InvalidInput
 COMMANDS = {
     "Planning": (allocate, frontier),
     "Simulation": (simulate, reproduce, demo),
-    "Live experiments": (create, list_, ask, tell, correct, status, pause, resume, stop, finish, weight, what_if),
+    "Live experiments": (create, list_, ask, tell, correct, unit, status, pause, resume, stop, finish, weight, what_if),
     "Records of live experiments": (events, export, verify, rebuild, copy, upgrade),
+    "Service": (serve,),
 }
 """Every command by its heading, in the order of the help; its name and its help are those of the function."""
 ARM_COMMANDS = (arm.add, arm.pause, arm.resume, arm.retire)
 """Those of `equipoise arm`."""
+KEY_COMMANDS = (keys.create, keys.list_, keys.revoke)
+"""Those of `equipoise keys`."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,6 +81,10 @@ arms = typer.Typer(no_args_is_help=True, help="Add, pause, resume or retire an a
 for arm_command in ARM_COMMANDS:
     _add(arms, arm_command)
 app.add_typer(arms, name="arm", rich_help_panel="Live experiments")
+key_group = typer.Typer(no_args_is_help=True, help="Make, list or revoke the keys of a service.")
+for key_command in KEY_COMMANDS:
+    _add(key_group, key_command)
+app.add_typer(key_group, name="keys", rich_help_panel="Service")
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from equipoise.cli.options import AsJson, option
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
+    Key,
     Quiet,
     StoreUrl,
     Who,
-    author,
     note,
     open_experiment,
     print_answer,
@@ -23,7 +23,7 @@ from equipoise.errors import InvalidInput
 Unit = Annotated[str | None, typer.Argument(metavar="UNIT", help="Who is assigned.", show_default=False)]
 UnitFile = Annotated[
     str | None,
-    option("--file", "Units", "FILE", "Units to assign: CSV with a column unit, or one per line; - reads stdin."),
+    option("--file", "Units", "FILE", "Units: one per line, or CSV with a column unit and attributes; - reads stdin."),
 ]
 Attributes = Annotated[
     str | None, option("--attributes", "Units", "JSON", "An object to log with a new assignment of UNIT.")
@@ -39,6 +39,7 @@ def ask(
     attributes: Attributes = None,
     keep_going: KeepGoing = False,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     who: Who = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -46,7 +47,7 @@ def ask(
     """Print the arm of a unit, assigning one if it has none; or of every unit of a file, as CSV."""
     if (unit is None) == (file is None):
         raise InvalidInput(f"give a UNIT or --file; got {'neither' if unit is None else 'both'}")
-    experiment = open_experiment(store, name, author(who))
+    experiment = open_experiment(store, name, key, who)
     if unit is not None:
         found = experiment.ask(unit, _object(attributes))
         print_answer(found._asdict() | {"at": found.at.isoformat()}, found.arm, as_json)
@@ -64,7 +65,7 @@ def ask(
     feed(
         rows,
         source,
-        lambda group: experiment.ask_many([row.unit for row in group]),
+        lambda group: experiment.ask_many([(row.unit, row.attributes) for row in group]),
         receive,
         noun="units",
         show=not quiet and not sys.stdout.isatty(),  # on one screen, the bar and the assignments would mix

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from equipoise.cli.options import AsJson, floor_shares, option
-from equipoise.cli.stores import DEFAULT_STORE, StoreUrl, Who, any_store, author, print_answer
+from equipoise.cli.stores import DEFAULT_STORE, Key, StoreUrl, Who, experiments_at, print_answer
 from equipoise.errors import InvalidInput
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)]
@@ -16,7 +16,7 @@ File = Annotated[
 Arms = Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")]
 Policy = Annotated[
     str | None,
-    option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; ForcingBalance if only a weight is given."),
+    option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only a weight is given."),
 ]
 Weight = Annotated[
     float | None, option("--reward-weight", "Experiment", "W", "The dial: 0 is accuracy only, 1 reward only.")
@@ -82,6 +82,7 @@ def create(
     deadline: Deadline = None,
     precision: Precision = None,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
@@ -106,12 +107,13 @@ def create(
         "missing": _given(rule=missing, value=default, window=window, hold=hold or None, late=late),
         "stopping": _given(budget=budget, deadline=deadline, precision=precision),
     }
-    made = create_from(any_store(store), file, _given(**given) or {}, author(who))
+    experiments = experiments_at(store, key, who, new=True)
+    made = create_from(experiments, file, _given(**given) or {})
     settings, names = made.configuration, [arm.arm for arm in made.status().arms]
-    data = {"name": made.name, "store": made.store.url, "arms": names} | settings.to_dict()
+    data = {"name": made.name, "store": experiments.url, "arms": names} | settings.to_dict()
     print_answer(
         data,
-        f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {made.store.url}",
+        f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {experiments.url}",
         as_json,
     )
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 from equipoise.cli.options import AsCsv, AsJson, option, output_format
-from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, StoreUrl, open_experiment
+from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, open_experiment
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def events(
     after: After = 0,
     last: Last = None,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
 ) -> None:
@@ -32,7 +33,7 @@ def events(
     output = output_format(as_json, as_csv)
     if last is not None and last < 1:
         raise InvalidInput(f"--last must be at least 1; got {last}")
-    experiment = open_experiment(store, name)
+    experiment = open_experiment(store, name, key)
     if last is not None:
         after = max(after, experiment.status().n_events - last)
     found = experiment.events(after)

@@ -12,20 +12,21 @@ from equipoise.experiment import (
     Deadline,
     DefaultReward,
     DropUnit,
-    Experiment,
     MissingReward,
     Precision,
     StoppingRule,
     WaitForReward,
 )
+from equipoise.policies.recommended import recommended
 from equipoise.sweeps.places import Misplaced, blaming, line_of
 from equipoise.sweeps.policy_tables import policies_from, policy_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from equipoise.cli.stores import AnyExperiment, StoredExperiments
+    from equipoise.client import Client
     from equipoise.policies import Policy
-    from equipoise.store import Store
     from equipoise.sweeps.places import Place
 
 _AS_THEY_ARE = (
@@ -52,7 +53,7 @@ _SECONDS = {"": 1, "s": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3
 _SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
 
 
-def create_from(store: Store, path: Path | None, given: dict[str, Any], who: str | None) -> Experiment:
+def create_from(experiments: StoredExperiments | Client, path: Path | None, given: dict[str, Any]) -> AnyExperiment:
     """Make the experiment that a file and options describe; what options say takes the place of the file's words."""
     text = "" if path is None else _read(path)
     data = _parsed(text, str(path))
@@ -62,7 +63,7 @@ def create_from(store: Store, path: Path | None, given: dict[str, Any], who: str
     if "policy" in given:
         data.pop("reward_weight", None)  # which was for the policy of the file
     try:
-        return _created(store, data | given, who)
+        return _created(experiments, data | given)
     except Misplaced as wrong:
         if path is None or (wrong.place and wrong.place[0] in given):
             raise InvalidInput(wrong.message, hint=wrong.hint) from None
@@ -109,7 +110,7 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
         raise EquipoiseError(f"{source}, line {line}: expected TOML; {message}") from error
 
 
-def _created(store: Store, data: dict[str, Any], who: str | None) -> Experiment:
+def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> AnyExperiment:
     for key in data:
         if key not in KEYS:
             raise Misplaced((key,), f"unknown key {key!r}; allowed are {', '.join(KEYS)}")
@@ -128,9 +129,7 @@ def _created(store: Store, data: dict[str, Any], who: str | None) -> Experiment:
     settings["policy"] = _policy(data)
     settings["missing"] = _missing(data.get("missing", {}))
     settings["stopping"] = _stopping(data.get("stopping", {}))
-    made: Experiment = blaming(
-        (), lambda: Experiment.create(store, data["name"], arms=arms, who=who, **settings), keys=data
-    )
+    made: AnyExperiment = blaming((), lambda: experiments.create(data["name"], arms=arms, **settings), keys=data)
     return made
 
 
@@ -153,9 +152,10 @@ def _policy(data: dict[str, Any]) -> Policy:
             raise Misplaced(
                 (),
                 "policy is missing",
-                "give --reward-weight W for ForcingBalance, or --policy NAME:parameter=value",
+                "give --reward-weight W for PooledBalance, or --policy NAME:parameter=value",
             )
-        table = {"name": "ForcingBalance"}
+        policy: Policy = blaming((), lambda: recommended(data["reward_weight"]), keys=data)
+        return policy
     if isinstance(table, str):
         table = blaming(("policy",), lambda: policy_from_text(data["policy"]), keys={})
     shared = {key: data[key] for key in ("reward_weight",) if key in data}

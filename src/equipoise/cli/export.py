@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from equipoise.cli.options import option
-from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, StoreUrl, note, open_experiment
+from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, note, open_experiment
 from equipoise.errors import InvalidInput
 
 Out = Annotated[
@@ -18,10 +18,11 @@ def export(
     name: ExperimentName,
     out: Out = None,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     as_json: AsLines = False,
 ) -> None:
     """Write assignments and rewards, one row per unit, as CSV, JSON lines or Parquet."""
-    experiment = open_experiment(store, name)
+    experiment = open_experiment(store, name, key)
     if out is None:
         experiment.export(sys.stdout, "jsonl" if as_json else "csv")
         sys.stdout.flush()

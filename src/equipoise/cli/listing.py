@@ -1,17 +1,16 @@
-"""The command `equipoise list`: the experiments of a store."""
+"""The command `equipoise list`: the experiments of a store or a service."""
 
 from equipoise.cli.options import AsJson
-from equipoise.cli.stores import DEFAULT_STORE, StoreUrl, existing_store
+from equipoise.cli.stores import DEFAULT_STORE, Key, StoreUrl, experiments_at
 
 
-def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
     """List the experiments of a store, oldest first."""
     import dataclasses
 
     from equipoise import printing
-    from equipoise.experiment import Experiment
 
-    found = Experiment.list(existing_store(store))
+    found = experiments_at(store, key).list()
     if as_json:
         rows = [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in found]
         printing.print_json({"experiments": rows})
@@ -32,4 +31,5 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
 def _policy(policy: dict[str, object]) -> str:
     weight = policy.get("reward_weight")
-    return f"{policy['name']} {weight:g}" if isinstance(weight, float) else str(policy["name"])
+    name = str(policy.get("name", "damaged"))
+    return f"{name} {weight:g}" if isinstance(weight, float) else name

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equipoise.cli.options import AsJson, option
-from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, StoreUrl, open_experiment
+from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, open_experiment
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.experiment import Experiment, Status
+    from equipoise.cli.stores import AnyExperiment
+    from equipoise.experiment import Status
 
 Watch = Annotated[bool, option("--watch", "Output", None, "Show it anew until the experiment is finished, or Ctrl-C.")]
 Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
@@ -22,12 +23,13 @@ def status(
     watch: Watch = False,
     every: Every = 1.0,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Print where an experiment stands: arms, totals, intervals, stopping rules."""
     if not 0.05 <= every <= 86_400:
         raise InvalidInput(f"--every must be in [0.05, 86400] seconds; got {every:g}")
-    experiment = open_experiment(store, name)
+    experiment = open_experiment(store, name, key)
     if not watch:
         _print(experiment.status(), as_json)
         return
@@ -54,7 +56,7 @@ def _print(found: "Status", as_json: bool, *, one_line: bool = False) -> None:
         print_lines(status_lines(found))
 
 
-def _watch_live(experiment: "Experiment", every: float) -> None:
+def _watch_live(experiment: "AnyExperiment", every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -71,7 +73,7 @@ def _watch_live(experiment: "Experiment", every: float) -> None:
             time.sleep(every)
 
 
-def _watch_lines(experiment: "Experiment", every: float, as_json: bool) -> None:
+def _watch_lines(experiment: "AnyExperiment", every: float, as_json: bool) -> None:
     """Print the status whenever something has happened."""
     last = -1
     while True:

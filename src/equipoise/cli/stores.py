@@ -1,8 +1,9 @@
-"""Options of the commands on live experiments: which store, who does it; and what opens them."""
+"""Options of the commands on live experiments: which store or service, who does it; and what opens them."""
 
 import sys
+import warnings
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -11,9 +12,14 @@ from equipoise.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TypeAlias
 
-    from equipoise.experiment import Experiment
+    from equipoise.client import Client, RemoteExperiment
+    from equipoise.experiment import Experiment, ExperimentSummary
     from equipoise.store import Store
+
+    AnyExperiment: TypeAlias = Experiment | RemoteExperiment
+    """Of a database or of a service, which have the same verbs."""
 
 DEFAULT_STORE = "sqlite:///equipoise.db"
 
@@ -24,13 +30,102 @@ StoreUrl = Annotated[
         metavar="URL",
         envvar="EQUIPOISE_STORE",
         show_envvar=False,
+        help="sqlite:///FILE, postgresql://..., or http(s)://... of a service; else EQUIPOISE_STORE.",
+        rich_help_panel="Store",
+    ),
+]
+DatabaseUrl = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar="EQUIPOISE_STORE",
+        show_envvar=False,
         help="sqlite:///FILE or postgresql://...; else EQUIPOISE_STORE.",
         rich_help_panel="Store",
     ),
 ]
-Who = Annotated[str | None, option("--who", "Store", "NAME", "Who does this, for the log; the login name by default.")]
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="KEY",
+        envvar="EQUIPOISE_KEY",
+        show_envvar=False,
+        help="The key for a service; better in EQUIPOISE_KEY, which no list of processes shows.",
+        rich_help_panel="Store",
+    ),
+]
+Who = Annotated[
+    str | None,
+    option("--who", "Store", "NAME", "Who does this, for the log: your login name, or for a service the key's name."),
+]
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)]
 Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
+
+
+class StoredExperiments(NamedTuple):
+    """The experiments of a database, as `Client` has those of a service."""
+
+    store: "Store"
+    who: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the database is."""
+        return self.store.url
+
+    def create(self, name: str, **settings: Any) -> "Experiment":
+        """Make an experiment."""
+        from equipoise.experiment import Experiment
+
+        return Experiment.create(self.store, name, who=self.who, **settings)
+
+    def open(self, name: str) -> "Experiment":
+        """Return the experiment of that name."""
+        from equipoise.experiment import Experiment
+
+        return Experiment.open(self.store, name, who=self.who)
+
+    def list(self) -> "list[ExperimentSummary]":
+        """Return all experiments."""
+        from equipoise.experiment import Experiment
+
+        return Experiment.list(self.store)
+
+
+def experiments_at(
+    url: str, key: str | None = None, who: str | None = None, *, new: bool = False
+) -> "StoredExperiments | Client":
+    """Return the experiments of a database or a service; a database that is not there is made if it may be `new`."""
+    if is_service(url):
+        if who is not None:
+            raise InvalidInput(
+                "--who is for databases; a service writes the name of the key to the log", hint="leave --who out"
+            )
+        return _client(url, key)
+    return StoredExperiments(any_store(url) if new else existing_store(url), author(who))
+
+
+def open_experiment(url: str, name: str, key: str | None = None, who: str | None = None) -> "AnyExperiment":
+    """Open an experiment of a store that is there, or of a service."""
+    return experiments_at(url, key, who).open(name)
+
+
+def is_service(url: str) -> bool:
+    """Return whether a URL is that of a service and not of a database."""
+    return url.lower().startswith(("http:", "https:"))
+
+
+def _client(url: str, key: str | None) -> "Client":
+    from equipoise.client import Client
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        client = Client(url, key or None)  # a variable that is set to nothing is no key
+    for one in caught:
+        note(f"warning: {one.message}")
+    return client
 
 
 def existing_store(url: str) -> "Store":
@@ -56,13 +151,6 @@ def any_store(url: str) -> "Store":
 
     _announce_compiling()
     return open_store(_lasting(url))
-
-
-def open_experiment(url: str, name: str, who: str | None = None) -> "Experiment":
-    """Open an experiment of a store that is there."""
-    from equipoise.experiment import Experiment
-
-    return Experiment.open(existing_store(url), name, who=who)
 
 
 @cache
@@ -102,6 +190,11 @@ def print_answer(data: dict[str, Any], text: str, as_json: bool) -> None:
 
 
 def _lasting(url: str) -> str:
+    if is_service(url):
+        raise InvalidInput(
+            "this command works on a database; got the address of a service",
+            hint="run it where the database is, with --store sqlite:///FILE or postgresql://...",
+        )
     if url == "memory:":
         raise InvalidInput(
             "a store in memory is gone when the command ends", hint=f"use {DEFAULT_STORE} or postgresql://..."

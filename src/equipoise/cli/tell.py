@@ -10,10 +10,10 @@ from equipoise.cli.options import AsJson, option
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
+    Key,
     Quiet,
     StoreUrl,
     Who,
-    author,
     open_experiment,
     print_answer,
 )
@@ -39,6 +39,7 @@ def tell(
     file: RewardFile = None,
     keep_going: KeepGoing = False,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     who: Who = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -48,7 +49,7 @@ def tell(
         raise InvalidInput(f"give UNIT and REWARD, or --file; got {'neither' if unit is None else 'both'}")
     if unit is not None and reward is None:
         raise InvalidInput("the REWARD is missing", hint="equipoise tell NAME UNIT REWARD")
-    experiment = open_experiment(store, name, author(who))
+    experiment = open_experiment(store, name, key, who)
     if unit is not None and reward is not None:
         _print(experiment.tell(unit, reward), "told before", as_json)
         return
@@ -80,11 +81,12 @@ def correct(
     reward: RightReward,
     reason: Reason,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
     """Put another reward in the place of the one told; the log keeps both, and the reason."""
-    _print(open_experiment(store, name, author(who)).correct(unit, reward, reason), "so it was before", as_json)
+    _print(open_experiment(store, name, key, who).correct(unit, reward, reason), "so it was before", as_json)
 
 
 def _print(answer: "ToldReward", before: str, as_json: bool) -> None:

@@ -6,56 +6,60 @@ import typer
 
 from equipoise.cli.errors import told
 from equipoise.cli.options import AsJson
-from equipoise.cli.stores import DEFAULT_STORE, StoreUrl, Who, author, existing_store, note
+from equipoise.cli.stores import DEFAULT_STORE, Key, StoreUrl, Who, experiments_at, note
 from equipoise.errors import EquipoiseError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.experiment import Experiment
+    from equipoise.cli.stores import AnyExperiment, StoredExperiments
+    from equipoise.client import Client
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Experiments; all by default.", show_default=False)
 ]
 
 
-def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
     """Replay the log from nothing and compare every decision, probability and statistic with what is recorded."""
 
-    def check(experiment: "Experiment") -> tuple[str, dict[str, Any]]:
+    def check(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
         found = experiment.verify()
         text = f"{found.n_events:,} events with {found.n_decisions:,} decisions replayed, all as recorded"
         return text, {"n_events": found.n_events, "n_decisions": found.n_decisions, "seconds": found.seconds}
 
-    _for_each(names, store, as_json, check)
+    _for_each(names, experiments_at(store, key), as_json, check)
 
 
-def rebuild(names: Names = None, store: StoreUrl = DEFAULT_STORE, who: Who = None, as_json: AsJson = False) -> None:
+def rebuild(
+    names: Names = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
     """Write statistics and everything else that is kept from the log anew."""
 
-    def mend(experiment: "Experiment") -> tuple[str, dict[str, Any]]:
+    def mend(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
         changed = experiment.rebuild()
         return "written anew from the log" if changed else "as the log says; nothing to do", {"changed": changed}
 
-    _for_each(names, store, as_json, mend, author(who))
+    _for_each(names, experiments_at(store, key, who), as_json, mend)
 
 
 def _for_each(
     names: list[str] | None,
-    url: str,
+    experiments: "StoredExperiments | Client",
     as_json: bool,
-    work: "Callable[[Experiment], tuple[str, dict[str, Any]]]",
-    who: str | None = None,
+    work: "Callable[[AnyExperiment], tuple[str, dict[str, Any]]]",
 ) -> None:
     """Do the work for each experiment; one that fails does not keep the others from it."""
-    from equipoise.experiment import Experiment
     from equipoise.printing import print_json
 
-    opened = existing_store(url)
     rows, failed = [], False
-    for name in names or [one.name for one in Experiment.list(opened)]:
+    for name in names or [one.name for one in experiments.list()]:
         try:
-            text, data = work(Experiment.open(opened, name, who=who))
+            text, data = work(experiments.open(name))
             rows.append({"name": name, "passed": True} | data)
             if not as_json:
                 print(f"{name}: {text}", flush=True)

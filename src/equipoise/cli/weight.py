@@ -8,9 +8,9 @@ from equipoise.cli.options import AsJson
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
+    Key,
     StoreUrl,
     Who,
-    author,
     open_experiment,
     print_answer,
 )
@@ -24,11 +24,12 @@ def weight(
     name: ExperimentName,
     reward_weight: Weight,
     store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
     """Change the weight between reward and accuracy, from the next decision on; the log says when."""
-    experiment = open_experiment(store, name, author(who))
+    experiment = open_experiment(store, name, key, who)
     before = experiment.configuration.reward_weight
     experiment.change_weight(reward_weight)
     data = {"name": name, "reward_weight": reward_weight, "was": before}
@@ -36,14 +37,18 @@ def weight(
 
 
 def what_if(
-    name: ExperimentName, reward_weight: Weight, store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False
+    name: ExperimentName,
+    reward_weight: Weight,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what another weight would ask for now, and its price in reward and error; nothing is changed."""
     import dataclasses
 
     from equipoise import printing
 
-    found = open_experiment(store, name).what_if(reward_weight)
+    found = open_experiment(store, name, key).what_if(reward_weight)
     if as_json:
         more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
         printing.print_json({"name": name} | dataclasses.asdict(found) | more)

@@ -1,0 +1,106 @@
+"""When to try a call again, and how long to wait before; every verb of an experiment may be repeated."""
+
+from __future__ import annotations
+
+import email.utils
+import logging
+import random
+import ssl
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import httpx
+
+from equipoise.client.failures import failure
+from equipoise.errors import EquipoiseError, ServiceError, StoreMismatch, StoreUnavailable, UpgradeNeeded, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TRY_AGAIN = frozenset({502, 503, 504})
+"""What a service says that is overloaded or without its store, and a proxy whose service is not there."""
+FIRST_WAIT = 0.25
+LONGEST_WAIT = 10.0
+LONGEST_ADVICE = 30.0
+"""Seconds; the last is as much of a Retry-After as is obeyed."""
+
+_log = logging.getLogger("equipoise.client")
+
+
+class Attempts:
+    """The attempts at one call: each failure is handed in, and gives the wait before the next or the end of it.
+
+    Waits grow exponentially with full jitter, so that clients that were turned away together do not come back together.
+    """
+
+    def __init__(self, url: str, most: int) -> None:
+        self.n_failed = 0
+        self._url = url
+        self._most = most
+
+    def wait_after(self, error: httpx.RequestError, *, begun: bool = False) -> float:
+        """Return how long to wait after a connection failed, or raise if there is no use in trying again."""
+        if begun:
+            raise StoreUnavailable(
+                f"{self._url} broke off in the middle of its answer: {_reason(error)}", hint="try again"
+            ) from error
+        if not isinstance(error, (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)):
+            raise ServiceError(f"{self._url} cannot be spoken to: {_reason(error)}") from error
+        told = StoreUnavailable(
+            f"{self._url} cannot be reached: {_reason(error)}",
+            hint="check the address and that the service runs; `equipoise serve` starts one",
+        )
+        if _is_about_certificates(error):
+            told.hint = "the certificate of the service is not one that this machine trusts"
+            raise told from error
+        return self._next(told, 0.0, error)
+
+    def wait_before_next(self, response: httpx.Response) -> float | None:
+        """Return None for an answer to take, or how long to wait; an error that will stay is raised."""
+        if response.is_success:
+            return None
+        told = failure(response, self._url)
+        if response.status_code not in TRY_AGAIN or isinstance(told, (StoreMismatch, UpgradeNeeded)):
+            raise told
+        if not isinstance(told, StoreUnavailable):
+            told = StoreUnavailable(told.message, hint=told.hint)
+        return self._next(told, _advised(response.headers), None)
+
+    def _next(self, told: EquipoiseError, at_least: float, cause: Exception | None) -> float:
+        self.n_failed += 1
+        if self.n_failed >= self._most:
+            if self._most > 1:
+                told.message += f"; tried {self._most} times"
+                told.args = (told.message,)
+            raise told from cause
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self.n_failed - 1))
+        wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (it spreads clients, it guards nothing)
+        _log.info("trying again in %.2f s: %s", wait, told.message)
+        return wait
+
+
+def _advised(headers: Mapping[str, str]) -> float:
+    """Return the seconds of a Retry-After, which may also be an instant."""
+    text = headers.get("Retry-After", "")
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = (email.utils.parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return 0.0
+    return min(seconds, LONGEST_ADVICE) if seconds > 0 else 0.0  # which NaN is not
+
+
+def _reason(error: httpx.RequestError) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "there was no answer in time"
+    return visible(str(error)) or type(error).__name__
+
+
+def _is_about_certificates(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
