@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import equipoise as eq
 from equipoise.charts import drawing
 from equipoise.demo import running
 from equipoise.demo.population import MISSING, Population
-from equipoise.demo.trial import Trial
+from equipoise.demo.trial import Clock, Trial
 from equipoise.demo.verdict import verdict_lines
 from equipoise.paper.real_experiments import effort_experiment
 
@@ -34,7 +35,9 @@ def compiled() -> None:
 
 
 def play(n_people: int, *, seed: int = 1, reward_weight: float = 0.9) -> Trial:
-    trial = Trial("memory:", REAL, n_people, reward_weight=reward_weight, seed=seed)
+    clock = Clock()
+    create = partial(eq.Experiment.create, eq.open_store("memory:", clock=clock))
+    trial = Trial(create, clock, REAL, n_people, reward_weight=reward_weight, seed=seed)
     for _ in trial.hours():
         trial.take_note(trial.experiment.status())
     return trial

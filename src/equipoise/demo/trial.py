@@ -10,13 +10,13 @@ import numpy as np
 
 from equipoise.charts import TrackingRecord
 from equipoise.demo.population import DAYS, WINDOW, Population
-from equipoise.experiment import Budget, DropUnit, Experiment, Precision
+from equipoise.experiment import Budget, DropUnit, Precision
 from equipoise.objective import optimal_allocation
-from equipoise.policies import ForcingBalance
-from equipoise.store import open_store
+from equipoise.policies.recommended import recommended
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
     from equipoise.arrays import FloatArray
     from equipoise.experiment import Status
@@ -30,13 +30,30 @@ _GROUP = 500
 """People of one transaction."""
 
 
+class Clock:
+    """The time of the demo, which runs faster than that of the world."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return self.now
+
+
 class Trial:
-    """A live experiment in a store, with people who come and answer.
+    """A live experiment with people who come and answer.
+
+    `create` makes it, in a store or through a service, which must tell the time by the same clock.
 
     Examples
     --------
+    >>> from functools import partial
+    >>> import equipoise as eq
     >>> from equipoise.paper.real_experiments import effort_experiment
-    >>> trial = Trial("memory:", effort_experiment(), 300, reward_weight=0.9, seed=1)
+    >>> clock = Clock()
+    >>> create = partial(eq.Experiment.create, eq.open_store("memory:", clock=clock))
+    >>> trial = Trial(create, clock, effort_experiment(), 300, reward_weight=0.9, seed=1)
     >>> for _ in trial.hours():
     ...     pass
     >>> status = trial.experiment.status()
@@ -44,19 +61,26 @@ class Trial:
     ('stopped', 300, 0)
     """
 
-    def __init__(self, url: str, real: RealExperiment, n_people: int, *, reward_weight: float, seed: int) -> None:
+    def __init__(
+        self,
+        create: Callable[..., Any],
+        clock: Clock,
+        real: RealExperiment,
+        n_people: int,
+        *,
+        reward_weight: float,
+        seed: int,
+    ) -> None:
         self.real, self.n_people = real, n_people
-        self.now = START
-        self.experiment = Experiment.create(
-            open_store(url, clock=lambda: self.now),
+        self._clock = clock
+        self.experiment = create(
             NAME,
             arms=real.names,
-            policy=ForcingBalance(reward_weight=reward_weight),
+            policy=recommended(reward_weight),
             seed=seed,
             missing=DropUnit(window_seconds=WINDOW.total_seconds(), late="count"),
             stopping=[Budget(units=n_people), Precision(half_width=PRECISION)],
             metadata={"source": real.citation, "outcome": real.outcome},
-            who="demo",
         )
         self._people = Population(real, n_people, seed=seed)
         self._weight = reward_weight
@@ -70,13 +94,13 @@ class Trial:
         hour = 0
         while self._next < self.n_people or self._expected:
             hour += 1
-            self.now = START + timedelta(hours=hour)
+            self._clock.now = START + timedelta(hours=hour)
             self._answer(hour)
             self._arrive(hour, positions)
             if hour == 24 * DAYS:
                 self.experiment.stop()
             yield hour
-        self.now = max(self.now, START + timedelta(days=DAYS) + WINDOW)
+        self._clock.now = max(self._clock.now, START + timedelta(days=DAYS) + WINDOW)
         self.experiment.settle()
         if self.experiment.status().state != "stopped":
             self.experiment.stop()
