@@ -264,7 +264,7 @@ def test_the_store_comes_from_the_environment_and_the_option_wins(
     monkeypatch.setenv("EQUIPOISE_STORE", "sqlite:///other.db")
     assert "there is no store other.db" in run("list").err
     assert run("list", "--store", STORE).out.splitlines()[1].split() == [
-        "exam", "enrolling", "3", "0", "0", "ForcingBalance", "0.6"
+        "exam", "enrolling", "3", "0", "0", "PooledBalance", "0.6"
     ]  # fmt: skip
 
 
@@ -287,7 +287,8 @@ def test_what_is_not_there_is_told_with_the_next_step(run: Runner, exam: eq.Expe
 
 
 def test_every_advice_put_into_other_words_is_still_given_by_the_library() -> None:
-    text = "".join(file.read_text() for file in sorted((SOURCE / "experiment").glob("*.py")))
+    files = [*(SOURCE / "experiment").glob("*.py"), *(SOURCE / "service").rglob("*.py")]
+    text = "".join(file.read_text() for file in files)
     for advice in HINTS:
         assert f'"{advice}"' in text, advice
 
@@ -300,9 +301,8 @@ def test_a_file_of_units_gives_what_single_asks_give(run: Runner, exam: eq.Exper
     result = run("ask", "exam", "--file", "units.txt")
     assert (result.code, result.err) == (0, "1,203 units: 1,203 assigned now, 0 before\n")
     rows = list(csv.DictReader(io.StringIO(result.out)))
-    twin = eq.Experiment.create(
-        "memory:", "exam", arms=["line", "pie", "none"], policy=eq.ForcingBalance(reward_weight=0.6), seed=7
-    )
+    policy = eq.PooledBalance(reward_weight=0.6, tracking="windowed")
+    twin = eq.Experiment.create("memory:", "exam", arms=["line", "pie", "none"], policy=policy, seed=7)
     expected = [twin.ask(f"unit-{i}") for i in range(1203)]
     assert [(row["unit"], row["arm"]) for row in rows] == [(one.unit, one.arm) for one in expected]
     assert [float(row["probability"]) for row in rows] == [one.probability for one in expected]
@@ -474,7 +474,7 @@ def test_the_status_is_the_librarys(run: Runner, exam: eq.Experiment) -> None:
     status, shown = exam.status(), run.data("status", "exam")
     assert shown == {**json.loads(json.dumps(status.to_dict())), "at": shown["at"]}
     table = run("status", "exam").out.splitlines()
-    assert table[0] == "exam: enrolling, ForcingBalance(reward_weight=0.6)"
+    assert table[0] == "exam: enrolling, PooledBalance(reward_weight=0.6, tracking='windowed')"
     assert table[1].split() == ["arm", "assigned", "rewarded", "pending", "mean", "+/-", "std", "share", "target"]
     for line, arm in zip(table[2:5], status.arms, strict=True):
         name, assigned, rewarded, pending, mean, half_width, std, share, target = line.split()
@@ -655,8 +655,8 @@ def test_an_experiment_moves_from_sqlite_to_postgresql_and_goes_on(
 
 
 def test_upgrade_says_what_it_did(run: Runner, exam: eq.Experiment) -> None:
-    assert run("upgrade") == Result(0, "the store has schema 1; nothing to do\n", "")
-    assert run.data("upgrade") == {"store": STORE, "before": "1", "after": "1"}
+    assert run("upgrade") == Result(0, "the store has schema 2; nothing to do\n", "")
+    assert run.data("upgrade") == {"store": STORE, "before": "2", "after": "2"}
     with sqlite3.connect("foreign.db") as connection:
         connection.execute("CREATE TABLE experiments (x)")
     connection.close()

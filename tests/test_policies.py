@@ -27,6 +27,11 @@ EXACT = [
     eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(power=0.75, importance=[1, 2, 3, 4])),
     eq.ForcingBalance(**W, forcing=0.1, objective=DOptimal()),
     eq.ForcingBalance(**CHANCE, tracking="sample", objective=DOptimal()),
+    eq.PooledBalance(**W),
+    eq.PooledBalance(**W, forcing=1.0, pooling=False, first_rewards=6, caution=0.0),
+    eq.PooledBalance(**W, tracking="difference", floor=[0.1, 0.2, 0.0, 0.3]),
+    eq.PooledBalance(**CHANCE, tracking="windowed"),
+    eq.PooledBalance(**CHANCE, tracking="windowed", window=3, mixing=0.2, floor=0.1),
     eq.GAFS(),
     eq.GAFSMax(forcing=0.3),
     eq.UCB(scale=0.7),
@@ -56,7 +61,7 @@ def test_the_contract_covers_every_policy():
     covered = {type(policy).__name__ for policy in (*EXACT, *TestSampledPolicies.policies)}
     shipped = {name for name in eq.__all__ if name in eq.Policy.names()}
     assert shipped <= covered
-    assert len(shipped) == 12
+    assert len(shipped) == 13
 
 
 def summary(pulls, mean, std):
@@ -202,6 +207,7 @@ def test_ucb_counts_pending_assignments_in_its_bonus():
         lambda floor: eq.OptimisticBalance(reward_weight=0.9999, floor=floor),
         lambda floor: eq.UCBExplore(reward_weight=0.99, horizon=10_000, floor=floor),
         lambda floor: eq.ForcingBalance(reward_weight=0.99, floor=floor),
+        lambda floor: eq.PooledBalance(reward_weight=0.99, floor=floor),
     ],
 )
 def test_every_target_keeps_its_floors(make):

@@ -51,6 +51,11 @@ def policies_for(n_arms):
         eq.ForcingBalance(**W, forcing=0.1, objective=eq.PowerObjective(importance=rising)),
         eq.ForcingBalance(**W, forcing=0.1, objective=DOptimal()),
         eq.ForcingBalance(**CHANCE, tracking="sample", objective=DOptimal()),
+        eq.PooledBalance(**W),
+        eq.PooledBalance(reward_weight=0.0, pooling=False, first_rewards=3),
+        eq.PooledBalance(reward_weight=1.0, floor=0.8 * shares),
+        eq.PooledBalance(**W, tracking="difference", caution=0.0),
+        eq.PooledBalance(**CHANCE, tracking="windowed", window=4, floor=0.5 / n_arms),
         eq.GAFS(),
         eq.GAFSMax(forcing=0.3),
         eq.UCB(scale=0.7),
@@ -151,7 +156,7 @@ def test_every_policy_of_the_package_is_compared():
     public = {name: getattr(eq, name) for name in eq.__all__}
     policies = {name: kind for name, kind in public.items() if inspect.isclass(kind) and issubclass(kind, eq.Policy)}
     shipped = {name for name, kind in policies.items() if not inspect.isabstract(kind)}
-    assert len(shipped) == 12
+    assert len(shipped) == 13
     assert shipped <= compared
 
 
@@ -296,6 +301,8 @@ eq.simulate(tests.SOME_POLICIES, tests.mixed(6), 80, 2, seed=7, checkpoints=[30,
 SOME_POLICIES = [
     eq.ForcingBalance(reward_weight=0.9, forcing=0.2),
     eq.ForcingBalance(reward_weight=0.6, tracking="windowed"),
+    eq.PooledBalance(reward_weight=0.9, floor=0.05),
+    eq.PooledBalance(reward_weight=0.6, tracking="windowed"),
     eq.UCB(),
     CuriousCompiled(),
 ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from equipoise.arms import Mixed as Mixed
     from equipoise.arms import UniformBetween as UniformBetween
     from equipoise.bandit import Bandit as Bandit
+    from equipoise.client import AsyncClient as AsyncClient
+    from equipoise.client import Client as Client
     from equipoise.errors import EnrolmentClosed as EnrolmentClosed
     from equipoise.errors import EquipoiseError as EquipoiseError
     from equipoise.errors import ExperimentExists as ExperimentExists
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from equipoise.errors import InvalidInput as InvalidInput
     from equipoise.errors import MissingExtra as MissingExtra
     from equipoise.errors import NoSuchWeight as NoSuchWeight
+    from equipoise.errors import NotAllowed as NotAllowed
+    from equipoise.errors import NotAuthenticated as NotAuthenticated
     from equipoise.errors import NotRewarded as NotRewarded
     from equipoise.errors import RewardConflict as RewardConflict
     from equipoise.errors import RewardsHeld as RewardsHeld
+    from equipoise.errors import ServiceError as ServiceError
     from equipoise.errors import StoreError as StoreError
     from equipoise.errors import StoreMismatch as StoreMismatch
     from equipoise.errors import StoreUnavailable as StoreUnavailable
@@ -71,6 +76,7 @@ if TYPE_CHECKING:
     from equipoise.policies import NumbaPolicy as NumbaPolicy
     from equipoise.policies import OptimisticBalance as OptimisticBalance
     from equipoise.policies import Policy as Policy
+    from equipoise.policies import PooledBalance as PooledBalance
     from equipoise.policies import ThompsonBalance as ThompsonBalance
     from equipoise.policies import ThompsonSampling as ThompsonSampling
     from equipoise.policies import UCBExplore as UCBExplore
@@ -94,6 +100,7 @@ if TYPE_CHECKING:
 _HOME = {
     "arms": ("Arms", "Bernoulli", "Beta", "Distributions", "Empirical", "Gaussian", "Mixed", "UniformBetween"),
     "bandit": ("Bandit",),
+    "client": ("AsyncClient", "Client"),
     "errors": (
         "EnrolmentClosed",
         "EquipoiseError",
@@ -102,9 +109,12 @@ _HOME = {
         "InvalidInput",
         "MissingExtra",
         "NoSuchWeight",
+        "NotAllowed",
+        "NotAuthenticated",
         "NotRewarded",
         "RewardConflict",
         "RewardsHeld",
+        "ServiceError",
         "StoreError",
         "StoreMismatch",
         "StoreUnavailable",
@@ -141,6 +151,7 @@ _HOME = {
         "NumbaPolicy",
         "OptimisticBalance",
         "Policy",
+        "PooledBalance",
         "ThompsonBalance",
         "ThompsonSampling",
         "UCBExplore",

@@ -6,9 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from equipoise.kernels import compiled
+from equipoise.kernels.margins import follow_margins
+from equipoise.kernels.pooling import believe
 from equipoise.kernels.posterior import draw_posterior, state_key
 from equipoise.kernels.rules import (
     EPSILON_GREEDY,
+    POOLED_BALANCE,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
@@ -16,7 +19,7 @@ from equipoise.kernels.rules import (
     Rule,
 )
 from equipoise.kernels.targets import solve_for, write_target
-from equipoise.kernels.tracking import RANDOM, track
+from equipoise.kernels.tracking import DIFFERENCE, RANDOM, track
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
@@ -65,6 +68,25 @@ def decide(
     probability: FloatArray,
 ) -> tuple[int, bool]:
     """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written."""
+    return decide_since(rule, per_arm, t, assigned, pulls, mean, std, t, assigned, work, target, probability)
+
+
+@compiled
+def decide_since(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    tracked_t: int,
+    tracked: IntArray,
+    work: FloatArray,
+    target: FloatArray,
+    probability: FloatArray,
+) -> tuple[int, bool]:
+    """Decide like `decide`, but track by the assignments since some step only; all else counts every one."""
     n_arms = assigned.size
     arm = forced_arm(rule, t, assigned, pulls)
     if arm >= 0:
@@ -95,8 +117,13 @@ def decide(
                 arm = _largest(believed_mean)
             else:
                 solve_for(rule, per_arm, believed_mean, believed_std, work, target)
-                arm = track(rule.tracking, rule.window, rule.mixing, t, target, assigned, probability)
+                arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
         return RANDOM, False
+    if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE:
+        believed_mean, believed_std = work[-2], work[-1]
+        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        arm = follow_margins(rule, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability)
+        return arm, False
     write_target(rule, per_arm, t, pulls, mean, std, work, target)
-    return track(rule.tracking, rule.window, rule.mixing, t, target, assigned, probability), False
+    return track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability), False

@@ -17,7 +17,8 @@ from equipoise.kernels.shares import WORK_ROWS as SOLVER_ROWS
     EPSILON_GREEDY,
     THOMPSON_SAMPLING,
     THOMPSON_BALANCE,
-) = range(10)
+    POOLED_BALANCE,
+) = range(11)
 
 WORK_ROWS = SOLVER_ROWS + 2
 """Rows of scratch a choice needs: those of the solver, and the means and stds it is to solve for."""
@@ -45,3 +46,5 @@ class Rule(NamedTuple):
     smallest_std: float = 0.0
     exploration: float = 0.0
     horizon: float = 1.0
+    pooling: int = 0
+    caution: float = 0.0

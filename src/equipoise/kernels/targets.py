@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from equipoise.kernels import compiled
+from equipoise.kernels.pooling import believe
 from equipoise.kernels.rules import (
     ALLOCATION,
     BALANCE,
@@ -13,6 +14,7 @@ from equipoise.kernels.rules import (
     FIXED,
     FLOOR,
     IMPORTANCE,
+    POOLED_BALANCE,
     UCB_EXPLORE,
     VARIANCE_SHARES,
     Rule,
@@ -61,6 +63,8 @@ def write_target(
     if rule.kind == BALANCE:
         for i in range(n_arms):
             believed_mean[i], believed_std[i] = mean[i], std[i]
+    elif rule.kind == POOLED_BALANCE:
+        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
     elif rule.kind == CONFIDENCE_BALANCE:
         # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
         log_inverse_failure = math.log(4.0 * n_arms * t * (t + 1.0)) - math.log(rule.failure_probability)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 DIFFERENCE, RATIO, SAMPLE, WINDOWED = 0, 1, 2, 3
+MARGINAL = 4
+"""Needs no target, but what is believed of the arms; `kernels.margins` has it."""
 RANDOM = -1
 """Returned in place of an arm when the arm is to be drawn from the probabilities."""
 

@@ -9,6 +9,7 @@ from equipoise.policies.naive_ucb import NaiveUCB
 from equipoise.policies.numba_policy import NumbaPolicy
 from equipoise.policies.optimistic_balance import OptimisticBalance
 from equipoise.policies.policy import Choice, Policy
+from equipoise.policies.pooled_balance import PooledBalance
 from equipoise.policies.thompson_balance import ThompsonBalance
 from equipoise.policies.thompson_sampling import ThompsonSampling
 from equipoise.policies.ucb import UCB
@@ -27,6 +28,7 @@ __all__ = [
     "NumbaPolicy",
     "OptimisticBalance",
     "Policy",
+    "PooledBalance",
     "ThompsonBalance",
     "ThompsonSampling",
     "UCBExplore",

@@ -1,0 +1,146 @@
+"""The tables of `beyond.py`, in Markdown, from its file of results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Result = dict[str, Any]
+STEPS = (1_000, 5_000, 25_000)
+
+
+def print_tables(results: list[Result], ours: str, paper: str, randomised: str, ablations: list[str]) -> None:
+    """Print all tables."""
+    print("\n## Is it ever worse?\n")
+    _print_never_worse(results, ours)
+    print("\n## Where it is worse by more than two standard errors\n")
+    _print_failures(results, ours, paper)
+    print("\n## How much better in the middle phase\n")
+    _print_middle_phase(results, ours, paper)
+    print("\n## Some instances\n")
+    _print_instances(results, [paper, "eta = 0.3", "eta = 0.1", ours, randomised])
+    print("\n## Other policies that aim at the trade-off\n")
+    _print_others(results, ours, paper)
+    print("\n## What each part contributes\n")
+    _print_ablations(results, ours, ablations)
+
+
+def groups(results: list[Result]) -> dict[str, list[Result]]:
+    """Return the instances by group, in order, and all of them."""
+    found: dict[str, list[Result]] = {}
+    for one in results:
+        found.setdefault(one["group"], []).append(one)
+    return found | {"all": results}
+
+
+def worse(one: Result, name: str) -> np.ndarray:
+    """Say at which checkpoints a policy is worse than the paper's by more than two standard errors."""
+    figures = one["policies"][name]
+    return np.array(figures["difference"]) > 2 * np.array(figures["difference_se"]) + 1e-9
+
+
+def longer_tail(one: Result, name: str, paper: str) -> np.ndarray:
+    """Say at which checkpoints the 0.95-quantile is larger by more than two standard errors (bootstrap)."""
+    figures, other = one["policies"][name], one["policies"][paper]
+    gap = np.array(figures["quantile"]) - np.array(other["quantile"])
+    return gap > 2 * np.array(figures["quantile_difference_se"]) + 1e-9
+
+
+def ratios(one: Result, name: str, paper: str) -> np.ndarray:
+    """Return how many times smaller the mean regret is than the paper's."""
+    return np.array(one["policies"][paper]["mean"]) / np.maximum(one["policies"][name]["mean"], 1e-12)
+
+
+def in_middle_phase(one: Result) -> np.ndarray:
+    """Say at which checkpoints the paper's forcing exceeds the smallest optimal number of pulls; 3 rounds at least."""
+    steps = np.array(one["checkpoints"])
+    return (np.sqrt(steps) > steps * one["smallest_share"]) & (steps > 3 * one["n_arms"])
+
+
+def _print_never_worse(results: list[Result], ours: str) -> None:
+    _print_row("instances", "comparisons", "worse", "0.95-quantile worse", "better", head=True)
+    for group, members in groups(results).items():
+        bad = np.concatenate([worse(one, ours) for one in members])
+        tails = np.concatenate([longer_tail(one, ours, "eta = 1") for one in members])
+        good = np.concatenate(
+            [
+                np.array(one["policies"][ours]["difference"])
+                < -2 * np.array(one["policies"][ours]["difference_se"]) - 1e-9
+                for one in members
+            ]
+        )
+        counts = [f"{int(some.sum()):,} ({100 * some.mean():.1f}%)" for some in (bad, tails, good)]
+        _print_row(f"{group} ({len(members)})", f"{bad.size:,}", *counts)
+
+
+def _print_failures(results: list[Result], ours: str, paper: str) -> None:
+    _print_row("instance", "n", "eta = 1", "PooledBalance", "excess in s.e.", "largest of eta = 1", head=True)
+    found = []
+    for one in results:
+        mine, other = one["policies"][ours], one["policies"][paper]
+        for k in np.flatnonzero(worse(one, ours)):
+            error = max(mine["difference_se"][k], 1e-12)
+            excess = mine["difference"][k] / max(other["mean"])
+            row = [one["name"], one["checkpoints"][k], other["mean"][k], mine["mean"][k]]
+            found.append((excess, [*row, mine["difference"][k] / error, max(other["mean"])]))
+    for _, (name, step, other, mine, error, most) in sorted(found, key=lambda some: -some[0])[:25]:
+        _print_row(name, f"{step:,}", f"{other:.3g}", f"{mine:.3g}", f"{error:.1f}", f"{most:.3g}")
+    small = sum(excess < 0.05 for excess, _ in found)
+    print(f"\n{len(found)} in all; {small} of them by less than 5% of the largest mean that eta = 1 has there.")
+
+
+def _print_middle_phase(results: list[Result], ours: str, paper: str) -> None:
+    _print_row("smallest optimal share, of an equal one", "instances", "median", "at its last step", "best", head=True)
+    classes = {"any": (0.0, 1.1), "below 0.2": (0.0, 0.2), "0.2 to 0.6": (0.2, 0.6), "above 0.6": (0.6, 1.1)}
+    for label, (low, high) in classes.items():
+        found = [
+            (float(np.median(some)), float(some[-1]), float(some.max()))
+            for one in results
+            if low <= one["smallest_share"] * one["n_arms"] < high
+            for some in [ratios(one, ours, paper)[in_middle_phase(one)]]
+            if some.size
+        ]
+        if found:
+            _print_row(label, str(len(found)), *(f"{value:.2g}" for value in np.median(found, axis=0)))
+
+
+def _print_instances(results: list[Result], names: list[str]) -> None:
+    _print_row("instance", "n", *names, head=True)
+    for one in results:
+        if one["group"] in ("paper", "real"):
+            for step in STEPS:
+                if step in one["checkpoints"]:
+                    k = one["checkpoints"].index(step)
+                    means = [one["policies"][name]["mean"][k] if name in one["policies"] else None for name in names]
+                    _print_row(one["name"], f"{step:,}", *("" if mean is None else f"{mean:.3g}" for mean in means))
+
+
+def _print_others(results: list[Result], ours: str, paper: str) -> None:
+    names = [paper, ours, "ThompsonBalance", "OptimisticBalance", "NaiveUCB", "UCBExplore"]
+    _print_row("instance", "n", *names, head=True)
+    members = [one for one in results if "ThompsonBalance" in one["policies"]]
+    for one, step in ((one, step) for one in members for step in STEPS if step in one["checkpoints"]):
+        k = one["checkpoints"].index(step)
+        _print_row(one["name"], f"{step:,}", *(f"{one['policies'][name]['mean'][k]:.3g}" for name in names))
+
+
+def _print_ablations(results: list[Result], ours: str, ablations: list[str]) -> None:
+    _print_row("rule", "regret, times ours (mean over instances and n)", "largest", "worse than eta = 1", head=True)
+    members = [one for one in results if ablations[0] in one["policies"]]
+    for name in [ours, *ablations]:
+        logs, bad = [], []
+        for one in members:
+            means, base = (np.array(one["policies"][some]["mean"]) for some in (name, ours))
+            later = np.array(one["checkpoints"]) > 3 * one["n_arms"]
+            logs.append(np.log(np.maximum(means, 1e-12) / np.maximum(base, 1e-12))[later])
+            bad.append(worse(one, name))
+        every = np.concatenate(logs)
+        share = 100 * np.concatenate(bad).mean()
+        _print_row(name, f"{np.exp(every.mean()):.2f}", f"{np.exp(every.max()):.1f}", f"{share:.1f}%")
+
+
+def _print_row(*cells: str, head: bool = False) -> None:
+    print("| " + " | ".join(cells) + " |")
+    if head:
+        print("|" + "---|" * len(cells))

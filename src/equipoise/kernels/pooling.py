@@ -1,0 +1,260 @@
+"""What to believe of arms that are alike to an extent which is itself learned from them: empirical Bayes.
+
+Spreads are pulled towards their typical value and means towards their average, the more the less the arms seem to
+differ by anything but noise. The algebra is in docs/pooled-balance.md. Beliefs are written in units of the typical
+spread and from the average mean on, which leaves the optimal allocation as it is and keeps squares in range.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.kernels import compiled
+
+if TYPE_CHECKING:
+    from equipoise.arrays import FloatArray, IntArray
+
+# Between these the variance, between arms, of the logarithm of an arm's variance is believed to be. The lower makes
+# sure that an arm's own rewards win in the end (spreads differ by 2.5% at least); the upper (by a factor of 4.5) is
+# what few arms start from.
+_LEAST_SPREAD, _MOST_SPREAD = 0.0025, 9.0
+# The same for means, as a variance in units of the typical one: they differ by 3% of the spread at least.
+_LEAST_DISTANCE = 0.001
+# The logarithm of a sample variance is noisier than with Gaussian rewards if tails are heavier: 2.5 times with those of
+# a Laplace distribution. Too large a factor would take real differences for noise, and for longer.
+_TAILS = 2.0
+# An arm whose rewards were all the same is believed as if it had this many more, of typical spread.
+_UNSEEN = 4.0
+# Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
+_LOST = 3
+_MAX_STEPS = 20
+_FRACTION = np.uint64((1 << 52) - 1)
+_ONE = np.uint64(1023 << 52)
+_FRACTION_BITS = np.uint64(52)
+_ROOT_OF_TWO, _LOG_OF_TWO = math.sqrt(2.0), math.log(2.0)
+
+
+@compiled
+def believe(
+    pooling: int,
+    caution: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    believed_mean: FloatArray,
+    believed_std: FloatArray,
+) -> None:
+    """Write the expected mean and std of every arm given the rewards; each arm has at least three.
+
+    `work` has two rows of scratch. `caution` is by how many standard deviations the differences between arms must
+    exceed their noise to count.
+    """
+    n_arms = pulls.size
+    centre = 0.0
+    for i in range(n_arms):
+        centre += mean[i] / n_arms
+    success = common_success(pulls, mean, std)
+    if success != 0.0:
+        _believe_rates(pooling, caution, success, pulls, mean, work[0], believed_mean, believed_std)
+        return
+    unit = _believe_spreads(pooling, caution, pulls, std, work[0], work[1], believed_std)
+    if unit == 0.0:
+        _believe_without_spread(centre, pulls, mean, believed_mean, believed_std)
+        return
+    for i in range(n_arms):
+        believed_mean[i] = (mean[i] - centre) / unit
+    if pooling != 0 and n_arms > _LOST:
+        for i in range(n_arms):
+            work[0, i] = believed_std[i] * believed_std[i] / pulls[i]
+        _shrink(caution, _LEAST_DISTANCE, work[0], believed_mean)
+
+
+@compiled
+def common_success(pulls: IntArray, mean: FloatArray, std: FloatArray) -> float:
+    """Return the one value, such as 1, that every reward was unless it was 0; or 0 if there is no such value.
+
+    With n rewards of 0 or c and mean m, the squares around m add up to n m (c - m): that tells c, and whether all arms
+    have the same.
+    """
+    success = 0.0
+    for i in range(pulls.size):
+        if success == 0.0 and mean[i] != 0.0:
+            success = mean[i] + std[i] * (std[i] / mean[i]) * ((pulls[i] - 1.0) / pulls[i])
+    for i in range(pulls.size):
+        rate = mean[i] / success
+        relative = std[i] / success
+        if not abs(rate * (1.0 - rate) - relative * relative * ((pulls[i] - 1.0) / pulls[i])) <= 1e-12:
+            return 0.0
+    return success
+
+
+@compiled
+def _believe_rates(
+    pooling: int,
+    caution: float,
+    success: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    noise: FloatArray,
+    believed_mean: FloatArray,
+    believed_std: FloatArray,
+) -> None:
+    """Write beliefs of arms whose rewards are failures or successes: their spreads follow from their rates.
+
+    A sample variance of rare successes is far noisier than one of Gaussian rewards; a rate can be pooled as it is.
+    """
+    n_arms = pulls.size
+    successes, total = 0.5, 1.0
+    for i in range(n_arms):
+        successes += pulls[i] * (mean[i] / success)
+        total += pulls[i]
+    typical = successes / total
+    for i in range(n_arms):
+        # As if there had been one reward more, of the typical rate: never 0 or 1.
+        believed_mean[i] = (mean[i] / success - typical) * (pulls[i] / (pulls[i] + 2.0))
+        # By the typical rate: an arm without successes would otherwise seem to be known without noise.
+        noise[i] = typical * (1.0 - typical) / pulls[i]
+    if pooling != 0 and n_arms > _LOST:
+        _shrink(caution, _LEAST_DISTANCE * typical * (1.0 - typical), noise, believed_mean)
+    sign = 1.0 if success > 0.0 else -1.0
+    for i in range(n_arms):
+        rate = typical + believed_mean[i]
+        believed_std[i] = math.sqrt(max(rate * (1.0 - rate), 0.0))
+        believed_mean[i] *= sign
+
+
+@compiled
+def _believe_without_spread(
+    centre: float, pulls: IntArray, mean: FloatArray, believed_mean: FloatArray, believed_std: FloatArray
+) -> None:
+    """Write beliefs when no arm has shown any spread: differences between means are all there is to measure by."""
+    n_arms = pulls.size
+    unit = 0.0
+    for i in range(n_arms):
+        unit = max(unit, abs(mean[i] - centre))
+    for i in range(n_arms):
+        believed_mean[i] = (mean[i] - centre) / unit if unit > 0.0 else 0.0
+        believed_std[i] = math.sqrt(1.0 / (1.0 + pulls[i]))
+
+
+@compiled
+def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> None:
+    """Write log(x), right to 1e-9, for positive normal numbers; something finite for others.
+
+    By hand, since it is the costliest part of a step, and the same everywhere: x = 2^e m with m from 1 to 2, and log(m)
+    by its series in (m - sqrt 2) / (m + sqrt 2), whose first term left out is below 1e-9.
+    """
+    bits, mantissa_bits = x.view(np.uint64), scratch.view(np.uint64)
+    for i in range(x.size):
+        mantissa_bits[i] = (bits[i] & _FRACTION) | _ONE
+        out[i] = float(np.int64(bits[i] >> _FRACTION_BITS)) - 1022.5
+    for i in range(x.size):
+        y = (scratch[i] - _ROOT_OF_TWO) / (scratch[i] + _ROOT_OF_TWO)
+        square = y * y
+        series = 1.0 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9))))
+        out[i] = out[i] * _LOG_OF_TWO + 2.0 * y * series
+
+
+@compiled
+def _believe_spreads(
+    pooling: int,
+    caution: float,
+    pulls: IntArray,
+    std: FloatArray,
+    logarithm: FloatArray,
+    noise: FloatArray,
+    believed_std: FloatArray,
+) -> float:
+    """Write the expected stds in units of the typical one, which is returned; 0 if no arm has any spread."""
+    n_arms = pulls.size
+    write_logarithms(std, noise, logarithm)
+    n_spread, total, total_noise = 0, 0.0, 0.0
+    for i in range(n_arms):
+        if std[i] > 0.0:
+            # With d degrees of freedom the logarithm of a sample variance lies below that of the variance by
+            # log(d/2) - digamma(d/2) and has the variance trigamma(d/2); both by their series in 1/d.
+            inverse = 1.0 / (pulls[i] - 1.0)
+            logarithm[i] = 2.0 * logarithm[i] + inverse * (1.0 + inverse * (1 / 3))
+            noise[i] = _TAILS * inverse * (2.0 + inverse * (2.0 + inverse * (4 / 3)))
+            n_spread += 1
+            total += logarithm[i]
+            total_noise += noise[i]
+    if n_spread == 0:
+        return 0.0
+    centre = total / n_spread
+    between = _MOST_SPREAD
+    if pooling != 0 and n_spread > _LOST:
+        squares = 0.0
+        for i in range(n_arms):
+            if std[i] > 0.0:
+                squares += (logarithm[i] - centre) * (logarithm[i] - centre)
+        expected = n_spread - _LOST + caution * math.sqrt(2.0 * (n_spread - _LOST))
+        between = min(max(squares / expected - total_noise / n_spread, _LEAST_SPREAD), _MOST_SPREAD)
+    total, total_weight = 0.0, 0.0
+    for i in range(n_arms):
+        if std[i] > 0.0:
+            weight = 1.0 / (noise[i] + between)
+            total_weight += weight
+            total += weight * (logarithm[i] - centre)
+    centre += total / total_weight
+    unit = math.exp(0.5 * centre)
+    # A scaled inverse chi-square prior whose logarithm has that variance: trigamma(strength / 2) = between, again by
+    # its series. Its scale follows from the centre of the logarithms.
+    strength = (1.0 + math.sqrt(1.0 + 2.0 * between)) / between
+    inverse = 1.0 / strength
+    prior = strength * math.exp(-inverse * (1.0 + inverse * (1 / 3)))
+    unseen = max(strength, _UNSEEN)
+    for i in range(n_arms):
+        freedom = pulls[i] - 1.0
+        if std[i] > 0.0:
+            ratio = std[i] / unit
+            # The expectation of the std, not the root of that of the variance: hence 3/2.
+            believed_std[i] = math.sqrt((prior + freedom * ratio * ratio) / (strength + freedom - 1.5))
+        else:
+            believed_std[i] = math.sqrt(unseen / (unseen + freedom))
+    return unit
+
+
+@compiled
+def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) -> None:
+    """Move values towards their weighted average, by the share of their variance that is noise.
+
+    The variance between arms is the one at which the weighted squares are as large as expected (Paule and Mandel
+    1982), found by Newton's method on their reciprocal, which is concave: it climbs from 0 to the solution. It is
+    `least` at least.
+    """
+    n_arms = value.size
+    expected = n_arms - _LOST + caution * math.sqrt(2.0 * (n_arms - _LOST))
+    between, centre = 0.0, 0.0
+    for _ in range(_MAX_STEPS):
+        squares, slope, centre = _weighted_squares(between, noise, value)
+        if squares <= expected or slope == 0.0:
+            break
+        step = (squares - expected) / slope * (squares / expected)
+        between += step
+        if step <= 1e-3 * between:
+            break
+    between = max(between, least)
+    _, _, centre = _weighted_squares(between, noise, value)
+    for i in range(n_arms):
+        value[i] += noise[i] / (noise[i] + between) * (centre - value[i])
+
+
+@compiled
+def _weighted_squares(between: float, noise: FloatArray, value: FloatArray) -> tuple[float, float, float]:
+    """Return the sum of weight * (value - centre)^2, minus its derivative in `between`, and the weighted centre."""
+    w0, w1, w2, v0, v1, v2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(noise.size):
+        weight, x = 1.0 / (noise[i] + between), value[i]
+        w0 += weight
+        w1 += weight * x
+        w2 += weight * x * x
+        v0 += weight * weight
+        v1 += weight * weight * x
+        v2 += weight * weight * x * x
+    centre = w1 / w0
+    return max(w2 - centre * w1, 0.0), max(v2 - centre * (2.0 * v1 - centre * v0), 0.0), centre

@@ -1,0 +1,107 @@
+"""PooledBalance, the rule to take by default: pool what the arms have in common, pull what helps most  [ours]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.parameters import checked
+
+if TYPE_CHECKING:
+    from equipoise.kernels.rules import Rule
+
+TRACKINGS = ("marginal", "difference", "windowed")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PooledBalance(CompiledPolicy):
+    """Believe of each arm what its rewards and those of the others suggest; pull what raises the trade-off most.
+
+    A few rewards say little about one arm, but all arms together say how much arms differ. Spreads are drawn towards
+    the typical one and means towards their average by as much as their differences may be noise (empirical Bayes); with
+    more rewards an arm speaks for itself. The trade-off is linear in means and spreads, so these expectations make it
+    the expected trade-off, and each pull goes to the arm that raises that most. An arm that is hardly known keeps a
+    spread that asks for pulls; so nothing needs to be forced, and nothing to be tuned.
+
+    Parameters
+    ----------
+    reward_weight : float
+        The dial between reward (1) and accuracy (0); w in the paper.
+    floor : float or one per arm, default 0.0
+        Smallest share of every arm.
+    tracking : {"marginal", "difference", "windowed"}
+        Which arm is pulled: the one that raises the expected trade-off most; the one furthest below the optimal
+        share, as in the paper; or one drawn at random from the `window` pulls that "marginal" would make next. The
+        last leaves a probability to log and no next arm to guess.
+    window : int, default 10
+        For "windowed": how many pulls ahead the draw looks.
+    mixing : float, default 0.02
+        For "windowed": the share of pulls spread evenly, so that no arm has probability 0.
+    forcing : float, default 0.1
+        Insurance: an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled whatever is believed of it. That is
+        16 pulls of 25,000; it matters for a weight of 1, where nothing else makes an arm known.
+    first_rewards : int, default 4
+        Rewards of every arm before any belief is formed; until then arms take turns.
+    caution : float, default 2.0
+        By how many standard deviations differences between arms must exceed their noise to count as differences.
+    pooling : bool, default True
+        Whether arms are compared at all. Without it each is judged by its own rewards alone.
+
+    References
+    ----------
+    Smyth (2004), Stat. Appl. Genet. Mol. Biol. 3(1), for the spreads; Morris (1983), J. Am. Stat. Assoc. 78, and Paule
+    and Mandel (1982), J. Res. Natl. Bur. Stand. 87, for the means. The objective is that of Erraqabi et al. (2017).
+
+    Examples
+    --------
+    After five rewards each, spreads of 0.3 and 2.2 may well be the same spread; after five hundred they are not:
+
+    >>> from equipoise.stats import ArmStats
+    >>> mean, std = [1.0, 1.2, 0.9, 1.1, 1.0, 1.3], [1.1, 0.3, 0.8, 1.2, 2.2, 0.9]
+    >>> policy = PooledBalance(reward_weight=0.5)
+    >>> policy.target(ArmStats.from_summary([5] * 6, mean, std)).round(3)
+    array([0.167, 0.166, 0.166, 0.167, 0.167, 0.167])
+    >>> policy.target(ArmStats.from_summary([500] * 6, mean, std)).round(3)
+    array([0.168, 0.079, 0.129, 0.185, 0.269, 0.169])
+    """
+
+    reward_weight: float
+    floor: float | tuple[float, ...] = 0.0
+    tracking: str = "marginal"
+    window: int = 10
+    mixing: float = 0.02
+    forcing: float = 0.1
+    first_rewards: int = 4
+    caution: float = 2.0
+    pooling: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pooling, bool):
+            raise InvalidInput(f"pooling must be true or false; got {self.pooling!r}")
+        self._set(
+            tracking=checks.one_of("tracking", self.tracking, TRACKINGS),
+            window=checks.whole_number("window", self.window, 1, 1_000),
+            first_rewards=checks.whole_number("first_rewards", self.first_rewards, 3),
+            caution=checks.number_between("caution", self.caution, 0, 100),
+            **checked(self, "reward_weight", "floor", "mixing", "forcing"),
+        )
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import POOLED_BALANCE, Rule
+        from equipoise.kernels.tracking import DIFFERENCE, MARGINAL, WINDOWED
+
+        return Rule(
+            kind=POOLED_BALANCE,
+            tracking=(MARGINAL, DIFFERENCE, WINDOWED)[TRACKINGS.index(self.tracking)],
+            rewards_needed=self.first_rewards,
+            forcing=self.forcing,
+            reward_weight=self.reward_weight,
+            window=float(self.window),
+            mixing=self.mixing,
+            pooling=int(self.pooling),
+            caution=self.caution,
+        )

@@ -1,0 +1,388 @@
+"""PooledBalance: its beliefs against an independent computation, its pulls, and that no arm is starved."""
+
+from __future__ import annotations
+
+import math
+
+import golden
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+
+import equipoise as eq
+from equipoise.kernels.margins import best_pull
+from equipoise.kernels.pooling import believe, common_success, write_logarithms
+from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS
+from equipoise.policies.recommended import recommended
+
+CAUTION = 2.0
+
+
+def summary(pulls, mean, std):
+    return eq.ArmStats.from_summary(pulls, mean, std)
+
+
+def beliefs(pulls, mean, std, *, pooling=True, caution=CAUTION):
+    """Return what the kernel believes, moved back to the unit of the rewards as far as that matters: differences."""
+    pulls, mean, std = np.array(pulls), np.array(mean, dtype=float), np.array(std, dtype=float)
+    believed = np.empty((2, pulls.size))
+    believe(int(pooling), caution, pulls, mean, std, np.empty((2, pulls.size)), *believed)
+    return believed
+
+
+def told(bandit, rewards):
+    """Play rewards[arm][k] to a bandit until an arm has no more."""
+    while True:
+        arm = bandit.peek().arm
+        count = bandit.stats.pulls[arm]
+        if count >= len(rewards[arm]):
+            return
+        bandit.tell(bandit.ask(), rewards[arm][count])
+
+
+# Beliefs, against the formulas of docs/pooled-balance.md in NumPy and SciPy
+
+
+def expected_beliefs(pulls, mean, std, caution):
+    pulls, mean, std = (np.asarray(some, dtype=float) for some in (pulls, mean, std))
+    n, d = pulls.size, pulls - 1
+    z = np.log(std**2) + 1 / d + 1 / (3 * d**2)
+    u = 2 * (2 / d + 2 / d**2 + 4 / (3 * d**3))
+    allowed = n - 3 + caution * math.sqrt(2 * (n - 3))
+    v = np.clip(((z - z.mean()) ** 2).sum() / allowed - u.mean(), 0.0025, 9.0)
+    typical = np.average(z, weights=1 / (u + v))
+    strength = (1 + math.sqrt(1 + 2 * v)) / v
+    prior = math.exp(typical - 1 / strength - 1 / (3 * strength**2))
+    spread = np.sqrt((strength * prior + d * std**2) / (strength + d - 1.5))
+    noise = spread**2 / pulls
+
+    def excess(between):
+        weight = 1 / (noise + between)
+        return (weight * (mean - np.average(mean, weights=weight)) ** 2).sum() - allowed
+
+    between = optimize.brentq(excess, 0, 1e6) if excess(0) > 0 else 0.0
+    between = max(between, 0.001 * math.exp(typical))
+    centre = np.average(mean, weights=1 / (noise + between))
+    shrunk = mean + noise / (noise + between) * (centre - mean)
+    unit = math.exp(typical / 2)
+    return (shrunk - mean.mean()) / unit, spread / unit
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_beliefs_follow_their_formulas(seed):
+    rng = np.random.default_rng(seed)
+    n_arms = int(rng.integers(4, 40))
+    pulls = rng.integers(4, 60, n_arms)
+    std, mean = rng.lognormal(0, rng.choice([0.1, 1.0]), n_arms), rng.normal(5, rng.choice([0.1, 3.0]), n_arms)
+    for caution in (0.0, 2.0):
+        ours = beliefs(pulls, mean, std, caution=caution)
+        for got, wanted in zip(ours, expected_beliefs(pulls, mean, std, caution), strict=True):
+            assert got == pytest.approx(wanted, rel=2e-3, abs=2e-3)  # the variance between means is found to 1e-3
+
+
+def test_arms_that_differ_by_noise_alone_are_believed_to_be_alike():
+    rng = np.random.default_rng(3)
+    rewards = rng.normal(2.0, 1.0, size=(30, 6))
+    policy = eq.PooledBalance(reward_weight=0.9)
+    stats = summary([6] * 30, rewards.mean(axis=1), rewards.std(axis=1, ddof=1))
+    pooled, plain = policy.target(stats), eq.ForcingBalance(reward_weight=0.9).target(stats)
+    assert np.abs(30 * pooled - 1).max() < 0.1
+    assert np.abs(30 * plain - 1).max() > 3
+
+
+def test_with_many_rewards_an_arm_speaks_for_itself():
+    mean, std = [1.0, 1.1, 1.2, 1.3, 5.0], [1.0, 1.1, 0.9, 1.0, 0.1]
+    wanted = eq.optimal_allocation(mean, std, reward_weight=0.8)
+    far = [
+        np.abs(eq.PooledBalance(reward_weight=0.8).target(summary([n] * 5, mean, std)) - wanted).max()
+        for n in (10, 1_000, 100_000)
+    ]
+    assert far[0] > far[1] > far[2]
+    assert far[2] < 1e-3
+
+
+def test_three_arms_are_too_few_to_learn_from_each_other():
+    mean, std = [0.0, 1.0, 3.0], [1.0, 2.0, 0.5]
+    pooled, alone = (beliefs([9, 9, 9], mean, std, pooling=pooling) for pooling in (True, False))
+    np.testing.assert_array_equal(pooled, alone)
+
+
+def test_without_pooling_only_the_unit_comes_from_the_other_arms():
+    mean, std, pulls = [0.0, 1.0, 3.0, 2.0, 1.5], [1.0, 2.0, 0.5, 1.0, 1.0], [200] * 5
+    _, spread = beliefs(pulls, mean, std, pooling=False)
+    assert spread / spread[0] == pytest.approx(std, rel=0.01)
+
+
+@given(
+    scale=st.floats(1e-9, 1e9),
+    shift=st.floats(-1e3, 1e3),
+    pulls=st.lists(st.integers(4, 500), min_size=6, max_size=6),
+)
+def test_the_unit_of_the_rewards_makes_no_difference(scale, shift, pulls):
+    mean, std = np.array([0.3, 1.0, 1.2, 0.1, 2.0, 1.1]), np.array([1.0, 0.4, 1.3, 0.9, 1.0, 0.6])
+    policy = eq.PooledBalance(reward_weight=0.8)
+    moved = summary(pulls, scale * (mean + shift), scale * std)
+    assert policy.target(moved) == pytest.approx(policy.target(summary(pulls, mean, std)), rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-12, 1e12, 1e99])
+def test_tiny_and_huge_rewards_give_a_target(size):
+    target = eq.PooledBalance(reward_weight=0.5).target(summary([9] * 5, np.arange(5) * size, [size] * 5))
+    assert target.sum() == pytest.approx(1)
+    assert (target > 0).all()
+
+
+def test_logarithms_are_right_to_a_billionth():
+    x = np.exp(np.random.default_rng(1).uniform(-300, 300, 1000))
+    out = np.empty_like(x)
+    write_logarithms(x, np.empty_like(x), out)
+    assert np.abs(out - np.log(x)).max() < 1e-9
+
+
+# Rewards of 0 or 1
+
+
+@pytest.mark.parametrize("success", [1.0, -1.0, 100.0])
+def test_rewards_of_two_values_are_noticed(success):
+    rng = np.random.default_rng(1)
+    rewards = success * (rng.random((5, 20)) < 0.3)
+    pulls, mean, std = np.full(5, 20), rewards.mean(axis=1), rewards.std(axis=1, ddof=1)
+    assert common_success(pulls, mean, std) == pytest.approx(success)
+    std[2] *= 1 + 1e-6
+    assert common_success(pulls, mean, std) == 0
+
+
+def test_other_rewards_are_not_taken_for_successes():
+    rng = np.random.default_rng(2)
+    for rewards in (rng.normal(size=(4, 20)), rng.integers(0, 3, (4, 20)), 1 + rng.integers(0, 2, (4, 20))):
+        mean, std = rewards.mean(axis=1), rewards.std(axis=1, ddof=1)
+        assert common_success(np.full(4, 20), mean, std) == 0
+    assert common_success(np.full(4, 20), np.zeros(4), np.zeros(4)) == 0
+
+
+def test_the_spread_of_yes_or_no_rewards_follows_from_the_rate():
+    rate, pulls = np.array([0.1, 0.2, 0.3, 0.5, 0.8]), np.full(5, 100_000)
+    std = np.sqrt(rate * (1 - rate) * pulls / (pulls - 1))
+    mean, spread = beliefs(pulls, rate, std)
+    assert spread == pytest.approx(np.sqrt(rate * (1 - rate)), rel=1e-3)
+    assert mean - mean[0] == pytest.approx(rate - 0.1, abs=1e-3)
+    lower, _ = beliefs(pulls, -rate, std)  # a cost: small ones are good
+    assert lower - lower[0] == pytest.approx(0.1 - rate, abs=1e-3)
+
+
+def test_an_arm_without_a_success_is_believed_to_have_some():
+    pulls = np.array([50] * 8)
+    rate = np.array([0, 1, 2, 1, 0, 3, 1, 2]) / 50
+    _, spread = beliefs(pulls, rate, np.sqrt(rate * (1 - rate) * 50 / 49))
+    assert spread.min() > 0.8 * spread.max()
+
+
+# Pulls
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 0.95])
+def test_a_pull_is_the_one_that_raises_the_trade_off_most(weight):
+    rng = np.random.default_rng(5)
+    per_arm = np.array([np.zeros(6), np.full(6, 1 / 6), np.zeros(6)])
+    for _ in range(50):
+        mean, std, counts = rng.normal(size=6), rng.gamma(3, 0.3, 6), rng.integers(4, 60, 6).astype(float)
+        t = int(counts.sum()) + 1
+        after = (counts + np.eye(6)) / t
+        value = [eq.tradeoff(shares, mean, std, reward_weight=weight) for shares in after]
+        arm = best_pull(weight, per_arm, t, counts, mean, std)
+        # It goes by the slope in the middle of the pull, within 1% of the difference.
+        assert max(value) - value[arm] <= 0.01 * (max(value) - min(value))
+
+
+def test_floors_come_first_and_are_kept():
+    for tracking in ("marginal", "windowed", "difference"):
+        policy = eq.PooledBalance(reward_weight=0.95, floor=[0.2, 0.1, 0, 0, 0], tracking=tracking)
+        shares = eq.simulate(policy, FIVE_ARMS, 4_000, 3, seed=1).frequency[0, :, -1]
+        assert (shares[:, 0] > 0.199).all()
+        assert (shares[:, 1] > 0.099).all()
+        wanted = eq.optimal_allocation(
+            golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.95, floor=[0.2, 0.1, 0, 0, 0]
+        )
+        assert np.abs(shares - wanted).max() < 0.02
+
+
+def test_windowed_pulls_have_chances_and_go_where_the_marginal_ones_go():
+    policy = eq.PooledBalance(reward_weight=0.8, tracking="windowed", mixing=0.05)
+    bandit, rng = eq.Bandit(policy, 5, seed=4), np.random.default_rng(4)
+    lowest = 1.0
+    for k in range(3_000):
+        if k >= 20:
+            lowest = min(lowest, policy.probabilities(bandit.stats).min())
+        arm = bandit.ask()
+        bandit.tell(arm, rng.normal(golden.FIVE_MEANS[arm], golden.FIVE_STDS[arm]))
+    assert lowest == pytest.approx(0.01)
+    wanted = eq.optimal_allocation(golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.8)
+    assert np.abs(bandit.stats.pulls / 3_000 - wanted).max() < 0.02
+
+
+def test_rewards_that_never_come_leave_a_balanced_experiment():
+    for tracking in ("marginal", "windowed"):
+        bandit = eq.Bandit(eq.PooledBalance(reward_weight=0.9, tracking=tracking), 4)
+        bandit.ask(400)
+        assert bandit.stats.assigned.tolist() == [100] * 4
+
+
+def test_a_batch_is_spread_as_its_pulls_would_be_one_by_one():
+    rng = np.random.default_rng(6)
+    bandit = eq.Bandit(eq.PooledBalance(reward_weight=0.9), 5)
+    told(bandit, rng.normal(golden.FIVE_MEANS, golden.FIVE_STDS, size=(400, 5)).T)
+    before = bandit.stats.assigned.copy()
+    bandit.ask(2_000)
+    target = np.array(list(bandit.target().values()))
+    share = bandit.stats.assigned / bandit.stats.n_assigned
+    assert np.abs(share - target).max() < 0.01
+    assert (bandit.stats.assigned >= before).all()
+
+
+# No arm is starved
+
+
+def test_rare_successes_starve_no_arm():
+    rates = [0.004, 0.006, 0.01, 0.012, 0.02, 0.03]
+    arms, n = eq.Bernoulli(mean=rates), 20_000
+    wanted = eq.optimal_allocation(arms.mean, arms.std, reward_weight=0.5)
+    policies = [eq.PooledBalance(reward_weight=0.5), eq.ForcingBalance(reward_weight=0.5, forcing=0.1)]
+    for seed in range(3):
+        runs = eq.simulate(policies, arms, n, 20, seed=seed, checkpoints=[2_000, n])
+        least = (runs.frequency / wanted).min(axis=(1, 3))
+        assert (least[0] > 0.4).all()
+        assert (least[1] < 0.1).any()  # the paper's rule with little forcing does starve one
+
+
+@pytest.mark.parametrize("outlier", [1e6, -1e6])
+def test_an_extreme_reward_starves_no_arm(outlier):
+    rng = np.random.default_rng(7)
+    for reward_weight in (0.2, 0.9):
+        rewards = rng.normal(0, 1, size=(5, 20_000))
+        rewards[2, 9] = outlier
+        bandit = eq.Bandit(eq.PooledBalance(reward_weight=reward_weight), 5)
+        least = []
+        for t in range(1, 10_001):
+            arm = bandit.ask()
+            bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
+            if t in (1_000, 10_000):
+                least.append(bandit.stats.pulls.min())
+        # The arm of that reward has a huge spread until many others dilute it; the rest still get more and more pulls,
+        # and twice those that are forced.
+        assert least[0] >= 2 * 0.1 * math.sqrt(1_000)
+        assert least[1] >= 1.5 * least[0]
+        bandit.correct(2, outlier, 0.0)
+        shares = list(bandit.target().values())
+        assert min(shares) > 0.05
+
+
+def test_one_tight_pair_of_rewards_starves_no_arm():
+    # The first rewards of an arm happen to be nearly the same: its sample spread is a hundred times too small.
+    rng = np.random.default_rng(8)
+    rewards = rng.normal([0.0, 0.1, 0.2, 0.3, 0.4, 0.5], 1.0, size=(4_000, 6)).T.copy()
+    rewards[3, :4] = 0.3 + 0.01 * rewards[3, :4]
+    for weight in (0.0, 0.8):
+        bandit = eq.Bandit(eq.PooledBalance(reward_weight=weight, forcing=0.0), 6)
+        for _ in range(1_200):
+            arm = bandit.ask()
+            bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
+        assert (
+            bandit.stats.pulls[3]
+            > 0.5 * 1_200 * eq.optimal_allocation([0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [1.0] * 6, reward_weight=weight)[3]
+        )
+
+
+def test_arms_without_any_spread_take_turns_until_they_differ():
+    bandit = eq.Bandit(eq.PooledBalance(reward_weight=0.9), 4)
+    for _ in range(80):
+        bandit.tell(bandit.ask(), 7.0)
+    assert bandit.stats.pulls.tolist() == [20] * 4
+    other = eq.Bandit(eq.PooledBalance(reward_weight=0.9), 3)
+    for _ in range(2_000):
+        arm = other.ask()
+        other.tell(arm, [1.0, 2.0, 4.0][arm])
+    assert other.stats.pulls[2] > 1_700
+    assert other.stats.pulls.min() >= 10
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.9, 0.999, 1.0])
+def test_every_arm_gets_at_least_what_is_forced(weight):
+    policy = eq.PooledBalance(reward_weight=weight)
+    runs = eq.simulate(policy, FIVE_ARMS, 40_000, 4, seed=2, checkpoints=[5_000, 40_000])
+    assert (runs.pulls.min(axis=3)[0] >= 0.1 * np.sqrt([5_000, 40_000])).all()
+
+
+# What it is for
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.4, 0.9])
+def test_shares_converge_to_the_optimum(weight):
+    policy = eq.PooledBalance(reward_weight=weight)
+    runs = eq.simulate(policy, FIVE_ARMS, 100_000, 10, seed=3, checkpoints=[1_000, 10_000, 100_000])
+    far = runs.frequency_distance(reward_weight=weight)[0].mean(axis=0)
+    assert far[0] > far[1] > far[2]
+    assert far[2] < 0.004
+
+
+def test_it_beats_the_papers_rule_where_that_forces_too_much_and_equals_it_where_not():
+    def regret(arms, weight, step):
+        policies = [eq.ForcingBalance(reward_weight=weight), eq.PooledBalance(reward_weight=weight)]
+        runs = eq.simulate(policies, arms, step, 100, seed=4, checkpoints=[step])
+        return runs.rescaled_regret(reward_weight=weight)[:, :, 0]
+
+    paper, ours = regret(FIVE_ARMS, 0.9, 1_000)
+    assert paper.mean() > 20 * (ours.mean() + 2 * ours.std() / 10)
+    for arms in TWO_ARMS:
+        paper, ours = regret(arms, 0.4, 2_000)
+        difference = ours - paper
+        assert difference.mean() < 3 * difference.std() / 10
+
+
+def test_a_live_experiment_with_late_rewards_can_be_replayed():
+    policy = recommended(0.8)
+    assert isinstance(policy, eq.PooledBalance)
+    experiment = eq.Experiment.create("memory:", "late", arms=["a", "b", "c", "d"], policy=policy, seed=3, floor=0.01)
+    rng, waiting = np.random.default_rng(3), []
+    for i in range(300):
+        one = experiment.ask(f"unit-{i}")
+        waiting.append((one.unit, rng.normal("abcd".index(one.arm), 1.0)))
+        if len(waiting) > 12:
+            experiment.tell(*waiting.pop(0))
+    assert experiment.verify().n_decisions == 300
+    decisions = [event for event in experiment.events() if event.kind == "assigned"]
+    assert all(0 < event.probability <= 1 for event in decisions)
+    assert sum(event.probability < 1 for event in decisions) > 250
+
+
+def test_an_arm_added_later_gets_its_share_of_those_who_come():
+    arms, rng = ["a", "b", "c"], np.random.default_rng(5)
+    experiment = eq.Experiment.create("memory:", "grows", arms=arms, policy=recommended(0.5), seed=3)
+
+    def newcomers(first, last):
+        for i in range(first, last):
+            one = experiment.ask(f"unit-{i}")
+            experiment.tell(one.unit, rng.normal(0.1 * "abcd".index(one.arm), 1.0))
+
+    newcomers(0, 600)
+    experiment.add_arm("d")
+    newcomers(600, 1_000)
+    status = {arm.arm: arm.assigned for arm in experiment.status().arms}
+    assert 0.15 * 400 < status["d"] < 0.45 * 400
+    assert experiment.verify().n_decisions == 1_000
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"tracking": "ratio"}, "tracking must be one of marginal, difference, windowed; got 'ratio'"),
+        ({"window": 0}, "window must be at least 1; got 0"),
+        ({"first_rewards": 2}, "first_rewards must be at least 3; got 2"),
+        ({"caution": -1}, r"caution must be in \[0, 100\]; got -1"),
+        ({"pooling": 1}, "pooling must be true or false; got 1"),
+    ],
+)
+def test_wrong_parameters_are_refused(parameters, message):
+    with pytest.raises(eq.InvalidInput, match=message):
+        eq.PooledBalance(reward_weight=0.5, **parameters)
