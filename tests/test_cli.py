@@ -532,7 +532,8 @@ def test_every_command_and_option_is_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
     group = typer.main.get_command(cli.app)
     commands = dict(group.commands)  # type: ignore[attr-defined]
-    commands |= {f"arm {name}": command for name, command in commands.pop("arm").commands.items()}
+    for several in ("arm", "keys"):
+        commands |= {f"{several} {name}": command for name, command in commands.pop(several).commands.items()}
     for name, command in commands.items():
         assert f"equipoise {name}" in page, name
         for parameter in command.params:

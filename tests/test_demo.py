@@ -22,6 +22,7 @@ from equipoise.demo.population import MISSING, Population
 from equipoise.demo.trial import Clock, Trial
 from equipoise.demo.verdict import verdict_lines
 from equipoise.paper.real_experiments import effort_experiment
+from equipoise.policies.recommended import recommended
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
 COMMAND = [sys.executable, "-m", "equipoise.cli", "demo"]
@@ -128,7 +129,7 @@ def test_a_run_leaves_a_store_and_a_chart(
     for _ in range(2):  # the second run makes the store anew
         assert running.run(steps=400, seed=7, reward_weight=0.8, out=None) == 0
         out, err = capsys.readouterr()
-    assert out.startswith("effort: stopped, ForcingBalance(reward_weight=0.8)\n")
+    assert out.startswith(f"effort: stopped, {recommended(0.8)!r}\n")
     assert re.search(r"^total +400 ", out, re.MULTILINE)
     assert "verify " in out.splitlines()[-1]
     assert err.splitlines()[-2:] == [
@@ -201,6 +202,25 @@ def test_control_c_prints_what_there_is_and_exits_with_130(tmp_path: Path) -> No
     assert not (tmp_path / "x.svg").exists()
     kept = eq.Experiment.open(f"sqlite:///{tmp_path}/demo-output/demo.db", "effort")
     assert kept.verify().n_decisions == int(found[1].replace(",", ""))
+
+
+def test_the_service_stays_until_control_c_if_asked_to(tmp_path: Path) -> None:
+    command = [*COMMAND, "--steps", "60", "--stay"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=tmp_path
+    ) as process:
+        assert process.stderr is not None
+        said = ""
+        while "equipoise status" not in said:
+            said = process.stderr.readline()
+            assert said, process.wait()
+            if found := re.search(r"EQUIPOISE_STORE=(\S+) EQUIPOISE_KEY=(\S+)", said):
+                url, key = found.groups()
+        with eq.Client(url, key) as client:
+            assert client.open("effort").status().n_assigned == 60
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        process.communicate()
 
 
 def test_control_c_before_the_first_person_is_answered_too(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,9 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     key, text = create_key(store, role=ADMIN, name="demo")
     # Ctrl-C is looked at between the hours and ends everything in order, the service last.
     with Interruption() as interruption, ThreadedService(store) as service, Client(service.url, text) as client:
-        say(f"service: {service.url} on {url}, with the key {key.id}")
+        # Port and key are others each time; who only reads what was printed has no use for them.
+        where = f" at {service.url}, with the key {key.id}" if sys.stderr.isatty() else ""
+        say(f"the service runs on {url}{where}")
         trial = Trial(client.create, clock, real, n_people, reward_weight=reward_weight, seed=seed)
         say(f"{len(real.names)} incentives for pressing two keys for ten minutes, as in {real.citation};")
         say(f"{n_people:,} simulated people in {DAYS} days; answers take hours, {MISSING:.0%} never come")
