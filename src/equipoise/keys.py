@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 READER, ASSIGNER, ADMIN = ROLES = ("reader", "assigner", "admin")
 """Readers see everything and change nothing; assigners ask and tell and see no results; administrators do all."""
 
+_NEVER = 2**63
 _TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits: people read ids aloud
 
@@ -143,23 +144,25 @@ class KeyRing:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._keys: dict[str, tuple[str, Key, int, int]] = {}
-        self._used: dict[str, int] = {}
+        self._used: set[str] = set()
 
     def read(self, *, note_uses: bool = False) -> None:
-        """Read all keys anew; with `note_uses` write down first when which were used."""
-        uses, self._used = (list(self._used.items()), {}) if note_uses else ([], self._used)
+        """Read all keys anew; with `note_uses` write down first which were used since that was done last."""
+        used, self._used = (self._used, set()) if note_uses else (set(), self._used)
+        now = microseconds(self._store.now())
 
         def work(transaction: Transaction) -> list[Row]:
-            transaction.touch_keys(uses)
+            transaction.touch_keys([(key_id, now) for key_id in sorted(used)])
             return transaction.keys()
 
         try:
-            rows = self._store.change(None, work) if uses else self._store.read(lambda transaction: transaction.keys())
+            rows = self._store.change(None, work) if used else self._store.read(lambda transaction: transaction.keys())
         except BaseException:
-            self._used = dict(uses) | self._used
+            self._used |= used
             raise
-        never = 2**63
-        self._keys = {row.id: (row.hash, _read(row), row.expires_at or never, row.revoked_at or never) for row in rows}
+        self._keys = {
+            row.id: (row.hash, _read(row), row.expires_at or _NEVER, row.revoked_at or _NEVER) for row in rows
+        }
 
     def find(self, token: str) -> Key | None:
         """Return the key that a text is, if it is valid now; the comparison takes as long whatever it finds."""
@@ -167,11 +170,13 @@ class KeyRing:
         if parts is None:
             return None
         hashed, key, expires_at, revoked_at = self._keys.get(parts[1], _NOBODY)
-        right = hmac.compare_digest(hashed, _hash(parts[2]))
-        now = microseconds(self._store.now())
-        if not right or now >= expires_at or now >= revoked_at:
+        if not hmac.compare_digest(hashed, _hash(parts[2])):
             return None
-        self._used[key.id] = now
+        if expires_at != _NEVER or revoked_at != _NEVER:
+            now = microseconds(self._store.now())
+            if now >= expires_at or now >= revoked_at:
+                return None
+        self._used.add(key.id)
         return key
 
     def why_not(self, token: str | None) -> NotAuthenticated:

@@ -120,6 +120,7 @@ class _Lane:
         self._observe = observe
         self._waiting: OrderedDict[str, deque[Work]] = OrderedDict()
         self._running: list[Work] = []
+        self._starting = False
 
     @property
     def is_busy(self) -> bool:
@@ -133,8 +134,10 @@ class _Lane:
         if queue is None:
             queue = self._waiting[name] = deque()
         queue.append(work)
-        if not self._running:
-            self._start()
+        if not self._running and not self._starting:
+            # In a moment, when all that arrived at once is here: the first would go alone, and the others wait for it.
+            self._starting = True
+            self._loop.call_soon(self._start)
 
     def give_up(self, last: float) -> None:
         """Answer those that arrived before an instant."""
@@ -150,6 +153,7 @@ class _Lane:
 
     def _start(self) -> None:
         """Begin the next transaction, if anything waits: that of the experiment whose turn it is."""
+        self._starting = False
         self._running = self._next()
         if self._running:
             self._threads.submit(self._write, self._running)

@@ -6,6 +6,7 @@ application, which are the same for every verb, so that there is one place that 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
 
@@ -18,6 +19,7 @@ from equipoise.service.bodies import repeated_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
+    from datetime import datetime
 
     from equipoise.experiment import Assignment, Request, ToldReward
     from equipoise.service.core import Core
@@ -117,13 +119,18 @@ class LeanRoutes:
 def encoded_assignment(found: Assignment) -> tuple[int, bytes]:
     """Return status and body for an assignment."""
     unit, arm, number, probability, forced, at, new = found
-    body = _encode(AssignmentAnswer(unit, arm, number, probability, forced, at.isoformat(), new))
-    return 201 if new else 200, body
+    return 201 if new else 200, _encode(AssignmentAnswer(unit, arm, number, probability, forced, _instant(at), new))
 
 
 def encoded_reward(found: ToldReward) -> tuple[int, bytes]:
     """Return status and body for a reward."""
     return 200, _encode(RewardAnswer(*found))
+
+
+@lru_cache(256)
+def _instant(at: datetime) -> str:
+    """Return an instant as text; those of one transaction are the same."""
+    return at.isoformat()
 
 
 def _text(segment: bytes) -> str:

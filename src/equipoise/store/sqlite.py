@@ -25,6 +25,8 @@ BUSY_SECONDS = 60.0
 _PIECE = 5_000
 _MOST_ROWS = 64
 """Rows of one statement; SQLite takes more, but gains nothing by it."""
+_STATEMENTS = 512
+"""Prepared statements that a connection keeps: one for each number of rows, and some more."""
 
 
 class SQLiteDatabase(Database):
@@ -108,7 +110,7 @@ class SQLiteDatabase(Database):
         """Insert rows, many with one statement: each statement waits for Python's lock, which a server is short of."""
         driver, start = _driver(connection), 0
         while start < len(rows):
-            size = _insertion_size(len(rows) - start)
+            size = min(len(rows) - start, _MOST_ROWS)
             values = [value for row in rows[start : start + size] for value in (experiment, *row)]
             driver.execute(_insertion(table, replace, size), values)
             start += size
@@ -169,7 +171,7 @@ class FileDatabase(SQLiteDatabase):
             isolation_level="AUTOCOMMIT",  # transactions begin and end where this module says so
             pool_size=8,
             max_overflow=-1,
-            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": _STATEMENTS},
         )
         sa.event.listen(engine, "do_connect", self._before_connecting)
         sa.event.listen(engine, "connect", self._after_connecting)
@@ -266,11 +268,6 @@ def _set_up(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
-
-
-def _insertion_size(count: int) -> int:
-    """Return how many rows to insert next: a power of two, so that there are few statements to prepare."""
-    return int(min(1 << (count.bit_length() - 1), _MOST_ROWS))
 
 
 @cache
