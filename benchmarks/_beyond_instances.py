@@ -23,8 +23,8 @@ ROWS = Path(os.environ.get("EQUIPOISE_EXPERIMENT_ROWS", Path(__file__).parents[2
 """Rows of the experiments, which are not ours to publish; without them those instances are left out."""
 
 PAPER, REAL, TUNING, JUDGING = "paper", "real", "tuning", "judging"
-N_RANDOM = 200
-"""Random instances: the first half was looked at while the rule was made, the second was not."""
+SEEN, UNSEEN = range(100), range(200, 300)
+"""Numbers of random instances: the first were looked at while the rule was made (so were some up to 199), these not."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,7 @@ class Instance:
 
 def all_instances() -> list[Instance]:
     """Return every instance, in the order of the study."""
-    judging_first = [*range(N_RANDOM // 2, N_RANDOM), *range(N_RANDOM // 2)]
-    return [*paper_instances(), *real_instances(), *(random_instance(number) for number in judging_first)]
+    return [*paper_instances(), *real_instances(), *(random_instance(number) for number in (*UNSEEN, *SEEN))]
 
 
 def paper_instances() -> list[Instance]:
@@ -99,7 +98,7 @@ def random_instance(number: int) -> Instance:
     n_arms = round(float(np.exp(rng.uniform(np.log(2), np.log(200)))))
     weight = (0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98)[rng.integers(7)]
     kind = ("gaussian", "gaussian", "yes or no", "exponential")[rng.integers(4)]
-    group = TUNING if number < N_RANDOM // 2 else JUDGING
+    group = JUDGING if number in UNSEEN else TUNING
     name = f"random {number}, {kind}, {n_arms} arms, {weight}"
     if kind == "yes or no":
         centre, spread = rng.choice([-3.5, -2.0, 0.0]), rng.choice([0.1, 0.3, 1.0])

@@ -102,7 +102,7 @@ def main() -> None:
     if chosen.smoke:
         chosen.runs, chosen.random_runs, horizon = 4, 4, 300
         chosen.out = Path(tempfile.mkdtemp()) / "beyond.json"
-        some = ("five", "two", "flu", "random 1,", "random 102,")
+        some = ("five", "two", "flu", "random 1,", "random 202,")
         instances = [one for one in instances if one.name.startswith(some)]
     done = json.loads(chosen.out.read_text(encoding="utf-8"))["instances"] if chosen.out.exists() else []
     known, start = {one["name"]: one for one in done}, time.perf_counter()

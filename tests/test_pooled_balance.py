@@ -50,7 +50,7 @@ def expected_beliefs(pulls, mean, std, caution):
     n, d = pulls.size, pulls - 1
     z = np.log(std**2) + 1 / d + 1 / (3 * d**2)
     u = 2 * (2 / d + 2 / d**2 + 4 / (3 * d**3))
-    allowed = n - 3 + caution * math.sqrt(2 * (n - 3))
+    allowed = n - 3 + caution * (n - 3) / n * math.sqrt(2 * (n - 3))
     v = np.clip(((z - z.mean()) ** 2).sum() / allowed - u.mean(), 0.0025, 9.0)
     typical = np.average(z, weights=1 / (u + v))
     strength = (1 + math.sqrt(1 + 2 * v)) / v

@@ -32,7 +32,7 @@ def best_pull(
     if arm >= 0:
         return arm
     # Of w * reward - (1 - w) * error for t pulls, times t: what one pull more of an arm adds. The error's part is
-    # taken at the middle of that pull, half a pull after the last: within 1% of the difference from two pulls on, and
+    # taken at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and
     # finite at none.
     coefficient = 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
     arm, most = 0, -np.inf

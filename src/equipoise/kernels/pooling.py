@@ -142,6 +142,17 @@ def _believe_without_spread(
 
 
 @compiled
+def _expected_squares(caution: float, n_arms: int) -> float:
+    """Return how large the squares of as many standardised differences may be before they count as differences.
+
+    Caution is for many arms, where equal shares are a good start and chance differences are many. With few it would
+    overlook real differences for long, so it comes in with their number.
+    """
+    freedom = float(n_arms - _LOST)
+    return freedom + caution * (freedom / (freedom + 3.0)) * math.sqrt(2.0 * freedom)
+
+
+@compiled
 def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> None:
     """Write log(x), right to 1e-9, for positive normal numbers; something finite for others.
 
@@ -192,7 +203,7 @@ def _believe_spreads(
         for i in range(n_arms):
             if std[i] > 0.0:
                 squares += (logarithm[i] - centre) * (logarithm[i] - centre)
-        expected = n_spread - _LOST + caution * math.sqrt(2.0 * (n_spread - _LOST))
+        expected = _expected_squares(caution, n_spread)
         between = min(max(squares / expected - total_noise / n_spread, _LEAST_SPREAD), _MOST_SPREAD)
     total, total_weight = 0.0, 0.0
     for i in range(n_arms):
@@ -228,7 +239,7 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
     `least` at least.
     """
     n_arms = value.size
-    expected = n_arms - _LOST + caution * math.sqrt(2.0 * (n_arms - _LOST))
+    expected = _expected_squares(caution, n_arms)
     between, centre = 0.0, 0.0
     for _ in range(_MAX_STEPS):
         squares, slope, centre = _weighted_squares(between, noise, value)

@@ -46,7 +46,7 @@ class PooledBalance(CompiledPolicy):
     first_rewards : int, default 4
         Rewards of every arm before any belief is formed; until then arms take turns.
     caution : float, default 2.0
-        By how many standard deviations differences between arms must exceed their noise to count as differences.
+        By how many standard deviations differences between many arms must exceed their noise to count as differences.
     pooling : bool, default True
         Whether arms are compared at all. Without it each is judged by its own rewards alone.
 
@@ -57,15 +57,15 @@ class PooledBalance(CompiledPolicy):
 
     Examples
     --------
-    After five rewards each, spreads of 0.3 and 2.2 may well be the same spread; after five hundred they are not:
+    After five rewards each, that spreads differ is mostly noise; after five hundred it is not:
 
     >>> from equipoise.stats import ArmStats
     >>> mean, std = [1.0, 1.2, 0.9, 1.1, 1.0, 1.3], [1.1, 0.3, 0.8, 1.2, 2.2, 0.9]
     >>> policy = PooledBalance(reward_weight=0.5)
     >>> policy.target(ArmStats.from_summary([5] * 6, mean, std)).round(3)
-    array([0.167, 0.166, 0.166, 0.167, 0.167, 0.167])
+    array([0.165, 0.143, 0.154, 0.169, 0.212, 0.158])
     >>> policy.target(ArmStats.from_summary([500] * 6, mean, std)).round(3)
-    array([0.168, 0.079, 0.129, 0.185, 0.269, 0.169])
+    array([0.167, 0.078, 0.129, 0.186, 0.269, 0.171])
     """
 
     reward_weight: float
