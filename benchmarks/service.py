@@ -229,7 +229,7 @@ def main() -> None:
     if shutil.which("wrk") is None:
         print("left out: wrk is not installed (Debian: apt-get install wrk)")
         sys.exit(1 if os.environ.get("EQUIPOISE_LEAVE_NOTHING_OUT") else 0)
-    rounds, seconds, n_bulk = (1, 1, 3) if smoke else (5, 3, 40)
+    rounds, seconds, n_bulk = (1, 1, 3) if smoke else (4, 2, 40)
     with tempfile.TemporaryDirectory() as directory:
         runs = [measure("SQLite", f"sqlite:///{directory}/speed.db", rounds=rounds, seconds=seconds, n_bulk=n_bulk)]
         runs += [

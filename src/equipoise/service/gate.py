@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EquipoiseError
 from equipoise.service.failures import SAFE_HEADERS, Overloaded, Refused, answer_to
-from equipoise.service.lean import ASSIGN, LeanRoutes, encoded_assignment, encoded_reward
+from equipoise.service.lean import ASSIGN, REWARD, LeanRoutes, encoded_assignment, encoded_reward
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -41,7 +41,9 @@ _JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _JSON_TYPE = (b"content-type", b"application/json")
 _SHORT_DIGITS = 4
 """A body of at most 9,999 bytes is read before its sender is known, which saves time."""
-_HOT = frozenset((ASSIGN, "/experiments/{name}/assignments/{unit}/reward"))
+_HOT = frozenset(
+    (ASSIGN, REWARD, "/experiments/{name}/assignments/many", "/experiments/{name}/rewards/many")
+)  # what the experiment's own log tells of
 
 
 class Exchange:
