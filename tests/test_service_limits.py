@@ -68,6 +68,13 @@ def test_a_head_that_dribbles_in_is_cut_off(here):
     assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + 2
 
 
+@pytest.mark.parametrize("framing", [b"content-length: 10000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
+def test_a_large_body_of_nobody_in_particular_is_not_waited_for(here, framing):
+    with connected(here) as connection:
+        connection.sendall(PUT + framing)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+
+
 def test_a_connection_that_says_nothing_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, [], 0)
@@ -85,8 +92,10 @@ def test_the_second_request_of_a_connection_has_as_little_time(here):
 @pytest.mark.parametrize("framing", [b"content-length: 200\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
 def test_a_body_that_dribbles_in_is_cut_off_and_told_why(here, framing):
     pieces = letters(b"{" + b" " * 200) if b"length" in framing else [b"1\r\n \r\n"] * 200
+    # Without a key, a body whose length is not known would not be waited for.
+    key = create_key(here.core.store, role="admin")[1].encode()
     with connected(here) as connection:
-        connection.sendall(PUT + framing)
+        connection.sendall(PUT + b"authorization: Bearer " + key + b"\r\n" + framing)
         said, seconds = dribbled(connection, pieces, 0.05)
     assert SECONDS * 0.8 < seconds < SECONDS + 2
     head, _, body = said.partition(b"\r\n\r\n")

@@ -117,10 +117,10 @@ class PostgreSQLDatabase(Database):
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read a snapshot."""
-        with self.engine.connect() as plain:
-            connection = plain.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with connection.begin():
-                yield connection
+        with self.engine.begin() as connection:
+            # Of this transaction only: what is set for a connection stays when an interrupt comes before it is unset.
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield connection
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Tell servers apart by when they were started, and schemas by the table that is found in them."""
