@@ -8,7 +8,6 @@ import io
 import json
 import logging
 import re
-import shutil
 import ssl
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 from both_clients import KINDS, connecting, members, remote
 from flaky_server import OVERLOADED, REFUSED, RESET, SILENCE, FlakyServer, answer, half
+from tools import need
 
 import equipoise as eq
 from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, attempts, calls, senders
@@ -157,8 +157,7 @@ def test_nobody_at_the_address(connect, waits):
 
 @pytest.fixture(scope="module")
 def self_made_certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
+    need("openssl")
     folder = tmp_path_factory.mktemp("certificate")
     made = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out certificate.pem -days 1 -subj /CN=localhost"
     subprocess.run(["openssl", *made.split()], cwd=folder, check=True, capture_output=True)  # noqa: S607

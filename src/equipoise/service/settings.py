@@ -34,7 +34,7 @@ class Settings:
     cors_origins : tuple of str
         Web sites whose pages may call the service from a browser, such as https://school.example; * for all.
     access_log : bool
-        Whether to log every request; failures and changes other than assignments and rewards are logged anyway.
+        Whether to log every request; without it, of assignments and rewards only those at which the service failed.
     batch_requests : int
         Most requests of one experiment that share a transaction.
 
