@@ -574,9 +574,9 @@ class TestLostAnswers:
         """Run everything that is changed twice, as after a commit whose answer was lost."""
         once = Store.change
 
-        def change(store, experiment, work):
-            once(store, experiment, work)
-            return once(store, experiment, work)
+        def change(store, *arguments):
+            once(store, *arguments)
+            return once(store, *arguments)
 
         return lambda: monkeypatch.setattr(Store, "change", change)
 

@@ -14,8 +14,9 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
+from equipoise.experiment import carrying_out
 from equipoise.keys import create_key
-from equipoise.service import Settings
+from equipoise.service import Settings, lanes
 
 ASK = path_of("x", "assignments")
 
@@ -31,8 +32,8 @@ class Commits:
         store.database.writing = self.writing
 
     @contextmanager
-    def writing(self, experiment):
-        with self._writing(experiment) as connection:
+    def writing(self, experiment, *, at_once=False):
+        with self._writing(experiment, at_once=at_once) as connection:
             yield connection
             if not self.open.is_set():
                 self.arrived.release()
@@ -150,14 +151,14 @@ def test_a_bad_request_gets_its_own_error_and_the_others_their_answers(bench):
 
 
 def test_an_error_nobody_expected_hits_only_the_request_that_causes_it(bench, monkeypatch, caplog):
-    run = eq.Experiment._run
+    plan = carrying_out.plan
 
-    def poisoned(self, requests, **options):
+    def poisoned(state, units, due, requests, *more):
         if any(getattr(request, "unit", None) == "poison" for request in requests):
             raise ZeroDivisionError("a bug")
-        return run(self, requests, **options)
+        return plan(state, units, due, requests, *more)
 
-    monkeypatch.setattr(eq.Experiment, "_run", poisoned)
+    monkeypatch.setattr(carrying_out, "plan", poisoned)
     first = bench.hold_one()
     others = [bench.ask(unit) for unit in ("u0", "poison", "u1", "u2")]
     bench.wait_for(5)
@@ -167,6 +168,45 @@ def test_an_error_nobody_expected_hits_only_the_request_that_causes_it(bench, mo
     assert "ZeroDivisionError" not in answers[2].text and "logged" in answers[2].text
     assert "ZeroDivisionError: a bug" in caplog.text
     assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 5
+
+
+@pytest.fixture
+def planning_threads(monkeypatch):
+    """The names of the threads on which requests were planned."""
+    plan, names = carrying_out.plan, []
+
+    def noted(*arguments):
+        names.append(threading.current_thread().name)
+        return plan(*arguments)
+
+    monkeypatch.setattr(carrying_out, "plan", noted)
+    return names
+
+
+def test_what_is_quick_is_planned_where_requests_come_in_and_what_is_not_elsewhere(
+    bench, planning_threads, monkeypatch
+):
+    for unit in ("u0", "u1", "u2"):
+        assert bench.ask(unit).result().status_code == 201
+    assert not any("lane" in name for name in planning_threads)
+    assert bench.people.submit(bench.api, "POST", ASK + "/many", {"units": ["u3", "u4"]}).result().status_code == 200
+    monkeypatch.setattr(lanes, "_LONGEST_HERE", 0.0)
+    assert bench.ask("u5").result().status_code == 201
+    assert all("lane" in name for name in planning_threads[3:]) and len(planning_threads) == 5
+    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 7
+
+
+def test_while_another_process_writes_the_event_loop_goes_on(bench, planning_threads):
+    with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = [bench.ask(f"u{i}") for i in range(5)]
+        bench.wait_for(5)
+        time.sleep(0.2)
+        assert bench.api.data("GET", "/healthz") == {"status": "ok"}
+        assert not any(one.done() for one in waiting)
+        other.execute("ROLLBACK")
+    assert {one.result().status_code for one in waiting} == {201}
+    assert "lane" in planning_threads[0]
 
 
 def test_a_store_that_fails_fails_the_whole_batch_which_may_be_sent_again(bench, monkeypatch):

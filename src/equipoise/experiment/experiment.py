@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from equipoise import checks
-from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput, UnknownExperiment
+from equipoise.errors import ExperimentExists, InvalidInput, UnknownExperiment
 from equipoise.experiment import requests as ask_for
+from equipoise.experiment.carrying_out import carry_out, prepare
 from equipoise.experiment.changes import created_state
 from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
 from equipoise.experiment.events import Event, read_event
 from equipoise.experiment.instants import instant, microseconds
-from equipoise.experiment.planning import HANDLERS, MOST_SETTLED, Plan, plan
-from equipoise.experiment.requests import Assignment, Request, ToldReward, UnitRequest
-from equipoise.experiment.state import FINISHED, State, keep_state, load_state
+from equipoise.experiment.planning import MOST_SETTLED, Plan
+from equipoise.experiment.requests import Assignment, Request, ToldReward
+from equipoise.experiment.state import State, load_state
 from equipoise.experiment.status import Status, status_of
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
 from equipoise.experiment.units import UnitStatus, read_units
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import IO
 
+    from equipoise.experiment.carrying_out import PreparedRequests
     from equipoise.experiment.history import History
     from equipoise.experiment.missing import MissingReward
     from equipoise.experiment.stopping import StoppingRule
@@ -268,6 +270,13 @@ class Experiment:
         ['Assignment', 'UnknownUnit', 'Assignment', 'ToldReward']
         """
         return self._run(list(requests), together=False).results
+
+    def prepare(self, requests: Iterable[Request]) -> PreparedRequests | None:
+        """Do all of `apply` but the commit, without waiting; None if that is not possible, and `apply` is to be used.
+
+        For a server: what takes microseconds is done where the requests come in, and what waits for the disk elsewhere.
+        """
+        return prepare(self.store, self._id, list(requests))
 
     def apply_all(self, requests: Iterable[Request]) -> Answers:
         """Carry out requests in the order given, all or none: the first that is refused is raised."""
@@ -525,30 +534,7 @@ class Experiment:
         return self._run(requests, together=True).results if requests else []
 
     def _run(self, requests: Sequence[Request], *, together: bool) -> Plan:
-        """Check, read, plan and write; with `together` an error of one request is raised and nothing is written."""
-        checked: Any = [_checked(request) for request in requests]
-        if together:
-            _raise_first(checked)
-        units = list(dict.fromkeys(request.unit for request in checked if isinstance(request, UnitRequest)))
-
-        def work(transaction: Transaction) -> Plan:
-            state = self._load(transaction)
-            missing = state.configuration.missing
-            now = microseconds(self.store.now())
-            windowed = missing.window_seconds is not None and state.state != FINISHED
-            due = transaction.due(self._id, now, MOST_SETTLED) if windowed else ()
-            known = read_units(transaction.unit_events(self._id, units), missing) if units else {}
-            finishing = any(type(request) is ask_for.Finish for request in checked)
-            last_held = transaction.last_held(self._id) if finishing else None
-            planned = plan(state, known, due, checked, now, last_held)
-            if together:
-                _raise_first(planned.results)
-            write_plan(transaction, self._id, planned)
-            return planned
-
-        planned = self.store.change(self._id, work)
-        keep_state(self.store, self._id, planned.state)
-        return planned
+        return carry_out(self.store, self._id, requests, together=together)
 
 
 def _create(store: Store, state: State, details: dict[str, Any], who: str | None) -> int:
@@ -572,22 +558,6 @@ def _create(store: Store, state: State, details: dict[str, Any], who: str | None
         return number
 
     return store.change(None, work)
-
-
-def _checked(request: Any) -> Any:
-    if type(request) not in HANDLERS:
-        return InvalidInput(f"a request must be one of Ask, Tell, Correct, ...; got {request!r}")
-    try:
-        request.check()
-    except EquipoiseError as error:
-        return error
-    return request
-
-
-def _raise_first(results: Iterable[Any]) -> None:
-    for result in results:
-        if isinstance(result, EquipoiseError):
-            raise result
 
 
 def _ask(one: Any, who: str | None) -> ask_for.Ask:

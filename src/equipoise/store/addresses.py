@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from equipoise.errors import InvalidInput, StoreUnavailable
+from equipoise.errors import InvalidInput, MissingExtra, StoreUnavailable
 
 if TYPE_CHECKING:
     from equipoise.store.database import Database
@@ -46,7 +46,13 @@ def database_at(url: Any) -> Database:
         path = _checked_path(parsed.database)
         return FileDatabase(parsed.set(database=str(path)), path)
     if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
-        from equipoise.store.postgresql import PostgreSQLDatabase
+        try:
+            import psycopg  # noqa: F401
+
+            from equipoise.store.postgresql import PostgreSQLDatabase
+        except ImportError as error:
+            hint = "pip install 'equipoise[postgres]'"
+            raise MissingExtra("a PostgreSQL store needs the package psycopg", hint=hint) from error
 
         return PostgreSQLDatabase(parsed.set(drivername="postgresql+psycopg"))
     raise InvalidInput(f"a store must be SQLite, PostgreSQL or memory; got {shown(parsed)!r}", hint=_HINT)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from equipoise.errors import StoreError
 
 
+class Busy(Exception):
+    """Somebody else is writing, and we were told not to wait."""
+
+
 class Database(ABC):
     """One database. What is here is all that differs between kinds of databases."""
 
@@ -24,8 +28,8 @@ class Database(ABC):
     """How often a transaction is begun anew before its error reaches the caller."""
     locks_rows: bool = False
     """Whether writers of different experiments do not wait for each other."""
-    for_update: str = ""
-    """What to write behind a query of an experiment's row to lock it."""
+    answers_at_once: bool = False
+    """Whether statements take microseconds, as in a file of this machine, and only a commit takes long."""
     by_unit: str = ""
     """What to write behind the name of the table of events where it is searched by unit."""
 
@@ -56,10 +60,11 @@ class Database(ABC):
             self._engine.dispose(close=self._pid == os.getpid())
 
     @abstractmethod
-    def writing(self, experiment: int | None) -> AbstractContextManager[sa.Connection]:
+    def writing(self, experiment: int | None, *, at_once: bool = False) -> AbstractContextManager[sa.Connection]:
         """Return a transaction that no other writer of the experiment (None: of any) can interleave with.
 
-        It is committed, and durable, when the block ends, and undone if it raises.
+        It is committed, and durable, when the block ends, which another thread may do; it is undone if that raises.
+        `at_once`, for those that answer at once, is not to wait for another writer but to raise.
         """
 
     @abstractmethod
@@ -80,6 +85,16 @@ class Database(ABC):
     @abstractmethod
     def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
         """Run a statement that every transaction runs, by the shortest way; `?` stands for a value in it."""
+
+    def lock(
+        self, connection: sa.Connection, head: str, experiment: int, units: list[str], columns: str
+    ) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
+        """Return the row that a query gives, once no other transaction writes to the experiment, and events of units.
+
+        What is here is for databases that have one writer anyway.
+        """
+        [row] = self.execute(connection, head, experiment)
+        return row, self.unit_events(connection, experiment, units, columns) if units else ()
 
     @abstractmethod
     def unit_events(

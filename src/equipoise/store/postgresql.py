@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections import defaultdict
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
+from psycopg import InterfaceError, InternalError, OperationalError
+from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
-from equipoise.errors import MissingExtra, StoreError, StoreUnavailable
+from equipoise.errors import StoreError, StoreUnavailable
 from equipoise.store import addresses
 from equipoise.store.database import Database
+from equipoise.store.libpq import Statement, as_array, as_text, send
 from equipoise.store.sqlite import on_conflict
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
 _PIECE = 10_000
 _WORTH_COPYING = 4
-_PIPELINE = "equipoise_pipeline"
+_LAST_WRITES = "equipoise_last_writes"
 _TYPES: dict[type[Any], str] = {
     sa.BigInteger: "bigint",
     sa.Integer: "integer",
@@ -37,7 +42,6 @@ class PostgreSQLDatabase(Database):
 
     attempts = 3
     locks_rows = True
-    for_update = "FOR UPDATE"
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
@@ -51,12 +55,6 @@ class PostgreSQLDatabase(Database):
         self._lanes.clear()
 
     def _new_engine(self) -> sa.Engine:
-        try:
-            import psycopg  # noqa: F401
-        except ImportError as error:
-            raise MissingExtra(
-                "a PostgreSQL store needs the package psycopg", hint="pip install 'equipoise[postgres]'"
-            ) from error
         engine = sa.create_engine(
             self._url,
             pool_size=16,
@@ -66,13 +64,14 @@ class PostgreSQLDatabase(Database):
                 "connect_timeout": 10,
                 "client_encoding": "utf8",
                 "application_name": self.application_name,
+                "prepare_threshold": None,  # or a rollback would forget our own prepared statements too
             },
         )
         sa.event.listen(engine, "connect", _set_up)
         return engine
 
     @contextmanager
-    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+    def writing(self, experiment: int | None, *, at_once: bool = False) -> Iterator[sa.Connection]:
         """Begin; `Transaction.lock` locks the experiment's row. None locks the schema and all new experiments."""
         engine = self.engine
         # Threads of this process queue up here, so that they do not use up the connections while they wait.
@@ -80,39 +79,27 @@ class PostgreSQLDatabase(Database):
             if experiment is None:
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
             yield connection
-            if self._is_pipelined(connection):
-                _driver(connection).commit()  # goes with the statements before it
+            last: list[Statement] | None = connection.info.pop(_LAST_WRITES, None)
+            if last:
+                _send(connection, *last, Statement("COMMIT"))
 
     @contextmanager
     def _watched(self, connection: sa.Connection) -> Iterator[None]:
-        """Leave the pipeline in any case; after a lost connection forget all others too, as SQLAlchemy would."""
+        """Forget what was to be written; after a lost connection forget all others too, as SQLAlchemy would."""
         try:
             yield
         except BaseException:
             if connection.invalidated:  # closed already, and there is nothing to ask it any more
                 raise
-            driver = _driver(connection)
-            with suppress(Exception):  # what went wrong is known already
-                self._leave_pipeline(connection)
-            if driver.closed or driver.broken:
+            connection.info.pop(_LAST_WRITES, None)
+            if _driver(connection).closed or _driver(connection).broken:
                 connection.invalidate()
                 self.engine.dispose()
             raise
-        self._leave_pipeline(connection)
 
     def begin_last_writes(self, connection: sa.Connection) -> None:
-        """Wait for no answer until the commit: all goes to the server in one message, and one comes back."""
-        pipeline = _driver(connection).pipeline()
-        pipeline.__enter__()
-        connection.info[_PIPELINE] = pipeline
-
-    def _is_pipelined(self, connection: sa.Connection) -> bool:
-        return _PIPELINE in connection.info
-
-    def _leave_pipeline(self, connection: sa.Connection) -> None:
-        pipeline = connection.info.pop(_PIPELINE, None)
-        if pipeline is not None:
-            pipeline.__exit__(None, None, None)
+        """Keep what is written until the commit: all goes to the server in one message, and one comes back."""
+        connection.info[_LAST_WRITES] = []
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -131,9 +118,6 @@ class PostgreSQLDatabase(Database):
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Tell a server that is gone from one that refuses."""
-        from psycopg import InterfaceError, InternalError, OperationalError
-        from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
-
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         if isinstance(cause, (InsufficientPrivilege, InvalidSchemaName)):
             text = str(cause).split("\n")[0]
@@ -150,31 +134,29 @@ class PostgreSQLDatabase(Database):
         ), again
 
     def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Go past SQLAlchemy, and send a query together with the BEGIN that may precede it."""
-        driver, text = _driver(connection), statement.replace("?", "%s")
-        if not statement.startswith("SELECT"):
-            driver.execute(text, values)
+        """Send a query together with the BEGIN that may precede it, and a change perhaps with the commit."""
+        known = Statement(_numbered(statement), *map(as_text, values))
+        last: list[Statement] | None = connection.info.get(_LAST_WRITES)
+        if last is not None:
+            last.append(known)
             return ()
-        with driver.pipeline(), driver.cursor() as cursor:
-            rows: list[tuple[Any, ...]] = cursor.execute(text, values).fetchall()
+        [rows] = _send(connection, known)
         return rows
+
+    def lock(
+        self, connection: sa.Connection, head: str, experiment: int, units: list[str], columns: str
+    ) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
+        """Begin, lock and look up units with one message; each statement sees what was committed before it began."""
+        lock = Statement(_numbered(f"{head} FOR UPDATE"), as_text(experiment))
+        queries = [lock, _unit_events(experiment, units, columns)] if units else [lock]
+        [row], *found = _send(connection, *queries)
+        return row, found[0] if found else ()
 
     def unit_events(
         self, connection: sa.Connection, experiment: int, units: list[str], columns: str
     ) -> Sequence[Sequence[Any]]:
-        """Look every unit up in the index of units.
-
-        Until the server has looked at the table by itself, it takes a log to be short and would rather read all of it.
-        OFFSET 0 makes it go unit by unit, and a plan is made each time, as one for a short log would be kept.
-        """
-        statement = (
-            "SELECT found.* FROM unnest(%s::text[]) AS wanted(name) CROSS JOIN LATERAL "  # noqa: S608
-            f"(SELECT {columns} FROM events WHERE experiment = %s AND unit = wanted.name "
-            "ORDER BY number OFFSET 0) AS found"
-        )
-        with _driver(connection).cursor() as cursor:
-            rows: list[tuple[Any, ...]] = cursor.execute(statement, (units, experiment), prepare=False).fetchall()
-        return rows
+        """Look every unit up in the index of units."""
+        return _send(connection, _unit_events(experiment, units, columns))[0]
 
     def put(
         self,
@@ -185,12 +167,13 @@ class PostgreSQLDatabase(Database):
         *,
         replace: bool,
     ) -> None:
-        """Copy many new rows in, which takes a third of the time of inserting them; send others in one go."""
+        """Send rows with the commit, or else copy many new ones in, a third of the work of inserting them."""
+        last: list[Statement] | None = connection.info.get(_LAST_WRITES)
+        if last is not None:
+            columns = map(as_array, zip(*rows, strict=True))
+            last.append(Statement(_array_insertion(table, replace), as_array([experiment] * len(rows)), *columns))
+            return
         with _driver(connection).cursor() as cursor:
-            if self._is_pipelined(connection):  # where nothing can be copied; columns as arrays are almost as quick
-                columns = map(list, zip(*rows, strict=True))
-                cursor.execute(_array_insertion(table, replace), [[experiment] * len(rows), *columns])
-                return
             given = [(experiment, *row) for row in rows]
             if replace or len(rows) < _WORTH_COPYING:
                 cursor.executemany(_insertion(table, replace), given)
@@ -225,11 +208,36 @@ def _driver(connection: sa.Connection) -> Any:
     return connection.connection.driver_connection
 
 
+def _send(connection: sa.Connection, *statements: Statement) -> list[Sequence[Sequence[Any]]]:
+    return send(_driver(connection), connection.info, statements)
+
+
+def _unit_events(experiment: int, units: list[str], columns: str) -> Statement:
+    """Return the query for units.
+
+    Until the server has looked at the table by itself, it takes a log to be short and would rather read all of it.
+    OFFSET 0 makes it go unit by unit, and a plan is made each time, as one for a short log would be kept.
+    """
+    query = (
+        "SELECT found.* FROM unnest($1::text[]) AS wanted(name) CROSS JOIN LATERAL "  # noqa: S608
+        f"(SELECT {columns} FROM events WHERE experiment = $2::bigint AND unit = wanted.name "
+        "ORDER BY number OFFSET 0) AS found"
+    )
+    return Statement(query, as_array(units), as_text(experiment), prepare=False)
+
+
+@cache
+def _numbered(statement: str) -> str:
+    """Return a statement with $1, $2, ... in the place of its question marks."""
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
+
+
 @cache
 def _array_insertion(table: sa.Table, replace: bool) -> str:
     """Return a statement that takes one array per column."""
     names = table.columns.keys()
-    arrays = ", ".join(f"%s::{_TYPES[type(column.type)]}[]" for column in table.columns)
+    arrays = ", ".join(f"${n}::{_TYPES[type(column.type)]}[]" for n, column in enumerate(table.columns, 1))
     statement = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT * FROM unnest({arrays})"  # noqa: S608
     return statement + (on_conflict(table) if replace else "")
 

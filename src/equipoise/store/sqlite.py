@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
-from equipoise.store.database import Database
+from equipoise.store.database import Busy, Database
 from equipoise.store.waiting import begin_writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 BUSY_SECONDS = 60.0
@@ -44,17 +44,17 @@ class SQLiteDatabase(Database):
         self._lock = threading.RLock()
 
     @contextmanager
-    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+    def writing(self, experiment: int | None, *, at_once: bool = False) -> Iterator[sa.Connection]:
         """Take the lock of the file first: a reader that turns into a writer would fail when it is held."""
         engine = self.engine
         # Threads of this process wait for each other here, and only one of them for other processes.
-        with self._lock, engine.connect() as connection, _transaction(connection, _begin_writing):
+        with self._lock, engine.connect() as connection, _transaction(connection, BUSY_SECONDS):
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read a snapshot."""
-        with self.engine.connect() as connection, _transaction(connection, _begin_reading):
+        with self.engine.connect() as connection, _transaction(connection):
             yield connection
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
@@ -125,6 +125,8 @@ class SQLiteDatabase(Database):
 class FileDatabase(SQLiteDatabase):
     """An SQLite file."""
 
+    answers_at_once = True
+
     def __init__(self, url: sa.URL, path: Path) -> None:
         super().__init__()
         self.path = path
@@ -134,11 +136,20 @@ class FileDatabase(SQLiteDatabase):
         """Device and number of the file that was opened first."""
 
     @contextmanager
-    def writing(self, experiment: int | None) -> Iterator[sa.Connection]:
+    def writing(self, experiment: int | None, *, at_once: bool = False) -> Iterator[sa.Connection]:
         """See before each commit that what is written can still be found: an open file outlives its name."""
-        with super().writing(experiment) as connection:
+        with self._writing_at_once() if at_once else super().writing(experiment) as connection:
             yield connection
             self._check_file()
+
+    @contextmanager
+    def _writing_at_once(self) -> Iterator[sa.Connection]:
+        """Take the lock of the file alone: that of our threads could be given back by the one that took it only."""
+        if not self._lock.acquire(blocking=False):
+            raise Busy  # one of them is at it, or waits for another process
+        self._lock.release()
+        with self.engine.connect() as connection, _transaction(connection, 0.0):
+            yield connection
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Return what tells the file from all others."""
@@ -228,21 +239,18 @@ class _Kept(sqlite3.Connection):
         super().close()
 
 
-def _begin_writing(driver: sqlite3.Connection) -> None:
-    begin_writing(driver, BUSY_SECONDS)
-
-
-def _begin_reading(driver: sqlite3.Connection) -> None:
-    driver.execute("BEGIN")
-
-
 @contextmanager
-def _transaction(connection: sa.Connection, begin: Callable[[sqlite3.Connection], None]) -> Iterator[None]:
+def _transaction(connection: sa.Connection, patience: float | None = None) -> Iterator[None]:
+    """Read; or write, with so much patience for others that do."""
     driver = _driver(connection)
     try:
         if driver.in_transaction:  # what an interrupt of the rollback below has left
             driver.execute("ROLLBACK")
-        begin(driver)  # in here, since an interrupt may be raised as it returns
+        # In here, since an interrupt may be raised as it returns.
+        if patience is None:
+            driver.execute("BEGIN")
+        else:
+            begin_writing(driver, patience)
         yield
         driver.execute("COMMIT")
     except BaseException:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.store.transaction import Transaction
@@ -57,19 +57,36 @@ class Store:
             )
         return now.astimezone(UTC)
 
-    def change(self, experiment: int | None, work: Callable[[Transaction], Result]) -> Result:
+    def change(
+        self, experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None = None
+    ) -> Result:
         """Return what `work` returns after its transaction is durable.
 
         `work` runs while no other writer of the experiment can (None: no other change of the schema and no creation).
-        It may run again after a lost connection or lock, so it must change nothing but the transaction.
+        It may run again after a lost connection or lock, so it must change nothing but the transaction. If it will look
+        up `units`, that may save a question to the database.
         """
-
-        def locked(transaction: Transaction) -> Result:
-            if experiment is not None:
-                transaction.lock(experiment)
-            return work(transaction)
-
+        locked = _locked(experiment, work, units)
         return self._attempt(lambda: self.database.writing(experiment), locked, self.database.attempts)
+
+    def prepare(
+        self, experiment: int, work: Callable[[Transaction], Result], units: list[str] | None = None
+    ) -> Prepared[Result] | None:
+        """Do `work` now, on this thread, and leave the commit to be made, on any; None if that is not possible now.
+
+        It never waits. Where it returns None, because somebody else is writing or something is wrong, nothing is
+        written, and `change` waits or tells what is wrong.
+        """
+        if not self.database.answers_at_once:
+            return None
+        try:
+            with ExitStack() as stack:
+                connection = stack.enter_context(self.database.writing(experiment, at_once=True))
+                stack.enter_context(_given_up_when_interrupted(connection))
+                result = _locked(experiment, work, units)(Transaction(self.database, connection))
+                return Prepared(stack.pop_all(), result)
+        except Exception:  # noqa: BLE001
+            return None
 
     def read(self, work: Callable[[Transaction], Result], *, repeatable: bool = True) -> Result:
         """Return what `work` returns; it sees one state of the database and waits for no writer.
@@ -116,6 +133,39 @@ class Store:
 
     def __repr__(self) -> str:
         return f"open_store({self.url!r})"
+
+
+class Prepared(Generic[Result]):
+    """Work that is written, but not durable: others wait until `commit` or `undo` is called."""
+
+    def __init__(self, transaction: ExitStack, result: Result) -> None:
+        self._transaction = transaction
+        self._result = result
+
+    def commit(self) -> Result:
+        """Return what the work returned, once it is durable; if this raises, it is undone."""
+        self._transaction.close()
+        return self._result
+
+    def undo(self) -> None:
+        """Leave no trace."""
+        with suppress(_Undone):
+            self._transaction.__exit__(_Undone, _Undone(), None)
+
+
+class _Undone(Exception):
+    """Ends a transaction that is not wanted any more."""
+
+
+def _locked(
+    experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None
+) -> Callable[[Transaction], Result]:
+    def locked(transaction: Transaction) -> Result:
+        if experiment is not None:
+            transaction.lock(experiment, units or [])
+        return work(transaction)
+
+    return locked
 
 
 @contextmanager

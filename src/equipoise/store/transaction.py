@@ -60,11 +60,7 @@ _ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ? WHER
 _CONFIGURATION = sa.select(_experiments.c.name, _experiments.c.created_at, _experiments.c.configuration).where(
     _experiments.c.id == sa.bindparam("experiment")
 )
-_ARMS = (
-    sa.select(*(_arms.c[name] for name in ARM_COLUMNS))
-    .where(_arms.c.experiment == sa.bindparam("experiment"), _arms.c.changed > sa.bindparam("after"))
-    .order_by(_arms.c.position)
-)
+_ARMS = f"SELECT {', '.join(ARM_COLUMNS)} FROM arms WHERE experiment = ? AND changed > ? ORDER BY position"  # noqa: S608
 _DUE = (
     sa.select(*(_pending.c[name] for name in PENDING_COLUMNS))
     .where(_pending.c.experiment == sa.bindparam("experiment"), _pending.c.due_at <= sa.bindparam("now"))
@@ -116,6 +112,7 @@ class Transaction:
         self.database = database
         self.connection = connection
         self._locked: Head | None = None
+        self._units: tuple[list[str], Sequence[Sequence[Any]]] = [], ()
 
     # Reading
 
@@ -142,18 +139,16 @@ class Transaction:
         )
         return [Summary(*row) for row in self.connection.execute(statement)]
 
-    def lock(self, experiment: int) -> None:
-        """Wait until no other transaction writes to an experiment, and keep it so; SQLite's does so by itself."""
-        self._locked = self._head(experiment, self.database.for_update)
+    def lock(self, experiment: int, units: list[str]) -> None:
+        """Wait until no other transaction writes to an experiment, and keep it so; look up units in the same go."""
+        row, found = self.database.lock(self.connection, _HEAD, experiment, units, _UNIT_COLUMNS)
+        self._locked, self._units = Head(*row), (units, found)
 
     def head(self, experiment: int) -> Head:
         """Return where an experiment stands."""
         if self._locked is not None and self._locked.id == experiment:
             return self._locked
-        return self._head(experiment)
-
-    def _head(self, experiment: int, more: str = "") -> Head:
-        [row] = self.database.execute(self.connection, f"{_HEAD} {more}", experiment)
+        [row] = self.database.execute(self.connection, _HEAD, experiment)
         return Head(*row)
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
@@ -163,10 +158,12 @@ class Transaction:
 
     def arms(self, experiment: int, after: int = -1) -> Sequence[Sequence[Any]]:
         """Return the arms that an event later than `after` changed, in order."""
-        return self.connection.execute(_ARMS, {"experiment": experiment, "after": after}).fetchall()
+        return self.database.execute(self.connection, _ARMS, experiment, after)
 
     def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
         """Return unit, kind, arm, decision, at, reward, probability, forced and counted of units' events."""
+        if self._locked is not None and self._locked.id == experiment and units is self._units[0]:
+            return self._units[1]
         return self.database.unit_events(self.connection, experiment, units, _UNIT_COLUMNS)
 
     def due(self, experiment: int, now: int, limit: int) -> Sequence[Sequence[Any]]:
