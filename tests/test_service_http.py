@@ -240,6 +240,42 @@ def test_a_large_head_is_refused_in_the_same_shape(here):
         assert set(json.loads(answer.partition(b"\r\n\r\n")[2])) == {"error", "hint"}
 
 
+def _head_and_body(answer: bytes) -> tuple[bytes, set[bytes], dict]:
+    head, body = answer.split(b"\r\n\r\n", 1)
+    line, *headers = head.split(b"\r\n")
+    # The date may differ by a second, and whether the connection closes is what is asked for here.
+    kept = {header for header in headers if not header.startswith((b"date:", b"connection:"))}
+    return line, kept, json.loads(body)
+
+
+def test_an_answer_sent_in_one_piece_is_the_one_sent_in_two(here):
+    """A connection that is to be closed gets it from uvicorn, head first; one that stays gets it from us."""
+    start = f"POST {ASK} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {here[1]}\r\nX-Request-Id: same\r\n".encode()
+    body = b'Content-Type: application/json\r\nContent-Length: 15\r\n\r\n{"unit": "ada"}'
+    in_two = raw(here, start + b"Connection: close\r\n" + body)
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        answers = []
+        for _ in range(3):
+            connection.sendall(start + body)
+            answers.append(connection.recv(65_536))
+    assert b"connection: close" in in_two
+    assert all(_head_and_body(answer) == _head_and_body(in_two) for answer in answers)
+    assert all(b"\r\ndate: " in answer for answer in answers)
+
+
+def test_requests_sent_without_waiting_are_answered_in_order(here):
+    start = f"POST {ASK} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {here[1]}\r\n".encode()
+    requests = b""
+    for number in range(20):
+        body = json.dumps({"unit": f"in-a-row-{number}"}).encode()
+        last = b"Connection: close\r\n" if number == 19 else b""
+        head = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        requests += start + last + head + body
+    answers = raw(here, requests).split(b"HTTP/1.1 201 Created\r\n")[1:]
+    units = [json.loads(answer.split(b"\r\n\r\n", 1)[1])["unit"] for answer in answers]
+    assert units == [f"in-a-row-{number}" for number in range(20)]
+
+
 def test_a_client_names_its_request_or_the_server_does(api):
     assert api("GET", "/healthz", headers={"x-request-id": "abc-1.2_3"}).headers["x-request-id"] == "abc-1.2_3"
     seen = {api("GET", "/healthz").headers["x-request-id"] for _ in range(5)}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.errors import EquipoiseError
 from equipoise.service.failures import SAFE_HEADERS, Overloaded, Refused, answer_to
 from equipoise.service.lean import ASSIGN, REWARD, LeanRoutes, encoded_assignment, encoded_reward
+from equipoise.service.protocol import send_whole
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -197,6 +198,8 @@ class Gate:
         self, exchange: Exchange, send: Send, status: int, body: bytes, extra: list[tuple[bytes, bytes]] | None = None
     ) -> None:
         exchange.status = status
+        if not extra and send_whole(send, status, body, exchange.request_id):
+            return
         headers = [
             _JSON_TYPE,
             (b"content-length", str(len(body)).encode()),

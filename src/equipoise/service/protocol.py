@@ -1,30 +1,61 @@
-"""A connection that does not wait for ever: a client has so many seconds to send a request."""
+"""A connection that does not wait for ever, and sends a short answer in one piece."""
 
 from __future__ import annotations
 
 import secrets
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from equipoise.service.failures import SAFE_HEADERS, failure_body
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterable
 
 _MOST_HEAD_BYTES = 65_536
 """Largest head of a request; what arrives in one piece may be a little larger."""
 
 
-def _refusal(status: bytes, error: str, hint: str) -> bytes:
+def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+
+
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_JSON_LINES = _lines([(b"content-type", b"application/json"), *SAFE_HEADERS])
+
+
+def _refusal(status: int, error: str, hint: str) -> bytes:
     """Return an answer to what is no request yet, so that nothing else can answer it."""
     body = failure_body(error, hint)
-    safe = b"".join(name + b": " + value + b"\r\n" for name, value in SAFE_HEADERS)
     return (
-        b"HTTP/1.1 " + status + b"\r\ncontent-type: application/json\r\nx-equipoise-error: InvalidInput\r\n"
-        b"x-request-id: " + secrets.token_hex(8).encode() + b"\r\n" + safe + b"connection: close\r\n"
+        _STATUS_LINES[status] + _JSON_LINES + b"x-equipoise-error: InvalidInput\r\n"
+        b"x-request-id: " + secrets.token_hex(8).encode() + b"\r\nconnection: close\r\n"
         b"content-length: " + str(len(body)).encode() + b"\r\n\r\n" + body
     )
+
+
+def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
+    """Send an answer of JSON with one call of the system, and return True, if that is possible here.
+
+    `send` must come from uvicorn as it is, and nothing be special about the connection. uvicorn sends the head and then
+    the body; for a short answer that is half of what it costs.
+    """
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is not RequestResponseCycle:
+        return False
+    if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or not cycle.keep_alive:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    length = str(len(body)).encode()
+    cycle.transport.write(
+        b"%b%b%bcontent-length: %b\r\nx-request-id: %b\r\n\r\n%b"
+        % (_STATUS_LINES[status], _lines(cycle.default_headers), _JSON_LINES, length, request_id, body)
+    )
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -46,16 +77,12 @@ class PatientProtocol(HttpToolsProtocol):
         if self._head_bytes is not None:
             self._head_bytes += len(data)
             if self._head_bytes > _MOST_HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(
-                    _refusal(
-                        b"431 Request Header Fields Too Large", "the head of the request is too large", "send less"
-                    )
-                )
+                self.transport.write(_refusal(431, "the head of the request is too large", "send less"))
                 self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
         """Say it in the shape that all errors have."""
-        self.transport.write(_refusal(b"400 Bad Request", "this is no HTTP request", "send HTTP/1.1"))
+        self.transport.write(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
         self.transport.close()
 
     def on_headers_complete(self) -> None:
@@ -97,7 +124,5 @@ class PatientProtocol(HttpToolsProtocol):
             return
         cycle: Any = self.cycle  # None before the first request
         if cycle is not None and not cycle.response_started:
-            self.transport.write(
-                _refusal(b"408 Request Timeout", "the request took too long to arrive", "send it again")
-            )
+            self.transport.write(_refusal(408, "the request took too long to arrive", "send it again"))
         self.transport.close()
