@@ -89,10 +89,11 @@ def echo_application() -> Any:
 def serve(url: str, port: int, workers: int) -> None:
     """Be the server."""
     from equipoise.service import Settings, serving
+    from equipoise.service.listening import open_port
 
     settings = Settings()
     os.environ |= {serving.URL: url, serving.SETTINGS: settings.to_json(), serving.LOG_FORMAT: "text"}
-    listening = serving.bound("127.0.0.1", port)
+    listening = open_port("127.0.0.1", port, workers)
     config = serving.server_config("service:echo_application", settings, workers)
     if workers == 1:
         serving.run_here(config, listening)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
@@ -104,12 +104,13 @@ def test_it_refuses_what_cannot_be_right_before_it_starts(tmp_path, options, tol
     assert told in done.err and "listens on" not in done.err
 
 
-def test_a_port_that_is_taken_is_told(tmp_path):
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_that_is_taken_is_told(tmp_path, workers):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port)
+        done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port, "--workers", workers)
     assert done.returncode == 1
     assert port in done.stderr and "--port" in done.stderr
     assert "Traceback" not in done.stderr
@@ -197,6 +198,30 @@ def test_several_processes_serve_count_together_and_end_together(path, key):
         assert service.stop() == 0
         wait_until(lambda: not any(is_alive(pid) for pid in everybody), 5)
     assert "Traceback" not in service.said
+
+
+def test_connections_that_come_at_once_are_dealt_out_among_processes(path, key):
+    with running_service(f"sqlite:///{path}", "--workers", "2") as service:
+        with closing(Api(service.url, key)) as api:
+            api.data("POST", ASK, {"unit": "ada"})
+        wait_until(lambda: len(_who_answers(service, 20)) == 2, 20)  # the second process may still be starting
+        served = _who_answers(service, 64)
+        assert min(served.values()) >= 10  # of fair coins, one of 100 million rows of 64 would not do that
+
+
+def _who_answers(service, number):
+    """How many of so many connections, opened before anything is asked, each process takes."""
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=20))
+            for _ in range(number)
+        ]
+        served = Counter()
+        for connection in opened:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = connection.recv(10_000).decode().lower()
+            served[answer.split("x-request-id: ")[1].split("-")[0]] += 1
+    return served
 
 
 def _counted(service, key):

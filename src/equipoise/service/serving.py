@@ -1,9 +1,10 @@
-"""Run the service with uvicorn: one process, or several that share a socket."""
+"""Run the service with uvicorn: one process, or several at one port."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import os
 import resource
@@ -11,12 +12,14 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING, Any
 
 from equipoise import __version__
-from equipoise.errors import InvalidInput, MissingExtra, StoreUnavailable
+from equipoise.errors import InvalidInput, MissingExtra
 from equipoise.printing import slow_start_note
 from equipoise.service.application import create_app
+from equipoise.service.listening import BACKLOG, open_port
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,20 +61,24 @@ def serve(
     with slow_start_note():
         _compile()
     _raise_limit_of_files()
-    listening = bound(host, port)
+    listening = open_port(host, port, workers)
     where = _address(listening, host)
     os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
     config = server_config("equipoise.service.serving:application", settings, workers)
-    say(f"Equipoise {__version__} listens on {where}; Ctrl-C ends it")
-    say(f"documentation: {where}/docs")
+
+    def say_where() -> None:
+        say(f"Equipoise {__version__} listens on {where}; Ctrl-C ends it")
+        say(f"documentation: {where}/docs")
+
     if workers == 1:
+        say_where()
         run_here(config, listening)
         return
     from equipoise.service.metrics import SHARED
 
     with tempfile.TemporaryDirectory(prefix="equipoise-") as directory:
         os.environ[SHARED] = directory
-        run_several(config, listening)
+        run_several(config, listening, say_where)
 
 
 def server_config(factory: str | Callable[[], Any], settings: Settings, workers: int = 1) -> Any:
@@ -92,7 +99,7 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
         server_header=False,
         timeout_keep_alive=settings.idle_seconds,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        backlog=4096,
+        backlog=BACKLOG,
     )
 
 
@@ -122,7 +129,15 @@ def application() -> Application:
     _raise_limit_of_files()
     _compile()
     app = create_app(open_store(os.environ[URL]), settings)
+    _collect_rarely()
     return _ending_with_parent(app) if os.environ.get("EQUIPOISE_SERVICE_PARENT") else app
+
+
+def _collect_rarely() -> None:
+    """Keep the collector of garbage from looking through all modules again and again, 50 ms at a time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 def is_loopback(host: str) -> bool:
@@ -170,22 +185,6 @@ def _compile() -> None:
         trial.status()
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, so that the port is known and a taken one is told."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(4096)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"cannot listen on {host} port {port}: {error.strerror or error}", hint="choose another with --port"
-        ) from None
-    listening.set_inheritable(True)
-    return listening
-
-
 def _address(listening: socket.socket, host: str) -> str:
     port = listening.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
@@ -199,13 +198,27 @@ def _raise_limit_of_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def run_several(config: Any, listening: socket.socket) -> None:
-    """Run several processes that share a socket; one that dies is started anew."""
+def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], None] = lambda: None) -> None:
+    """Run several processes at one port; one that dies is started anew."""
     from uvicorn.supervisors import Multiprocess
+
+    class Processes(Multiprocess):
+        def init_processes(self) -> None:
+            super().init_processes()
+            if self._answered():
+                when_ready()
+
+        def _answered(self) -> bool:
+            """Wait until the first process answers, and return whether one does."""
+            while not self.signal_queue and any(process.process.is_alive() for process in self.processes):
+                with contextlib.suppress(OSError), socket.create_connection(listening.getsockname()[:2], timeout=5):
+                    return True
+                time.sleep(0.05)
+            return False
 
     os.environ["EQUIPOISE_SERVICE_PARENT"] = str(os.getpid())
     with contextlib.suppress(KeyboardInterrupt):
-        Multiprocess(config, sockets=[listening]).run()
+        Processes(config, sockets=[listening]).run()
 
 
 def _ending_with_parent(app: Application) -> Application:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from equipoise.errors import StoreUnavailable
 from equipoise.service.application import create_app
-from equipoise.service.serving import bound, server_config
+from equipoise.service.listening import open_port
+from equipoise.service.serving import server_config
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ThreadedService:
 
         settings = settings or Settings()
         app = create_app(store, settings)
-        self._listening = bound("127.0.0.1", port)
+        self._listening = open_port("127.0.0.1", port)
         self._server = uvicorn.Server(server_config(lambda: app, settings))
         self._thread = threading.Thread(
             target=self._server.run, args=([self._listening],), name="equipoise-service", daemon=True
