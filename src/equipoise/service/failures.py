@@ -32,6 +32,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ExperimentFinished: 409,
     errors.TooFewRewards: 409,
     errors.VerificationFailed: 409,
+    errors.StoreMismatch: 500,
     errors.StoreError: 503,
     errors.MissingExtra: 501,
 }
@@ -88,6 +89,8 @@ def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
     """Return status, headers and body for an error; of one that nobody expected, nothing is told."""
     status = status_of(error)
     if not isinstance(error, EquipoiseError) or status == 500:
+        if isinstance(error, EquipoiseError):
+            log.error("the store is not what it should be", extra={"data": {"error": error.message}})
         return status, {}, failure_body("something went wrong here; it was logged", "tell who runs the service")
     if isinstance(error, errors.StoreError):  # where the database is, is for the log
         log.warning("the store failed", extra={"data": {"error": error.message}})

@@ -129,8 +129,8 @@ class _Lane:
         self._waiting: OrderedDict[str, deque[Work]] = OrderedDict()
         self._running: list[Work] = []
         self._starting = False
-        self._pace: dict[str, float] = {}
-        """Seconds per request of each experiment's last transaction."""
+        self._pace: dict[tuple[str, frozenset[type]], float] = {}
+        """Seconds per request of the last transaction like this one: the first of its kind may have to be compiled."""
 
     @property
     def is_busy(self) -> bool:
@@ -170,13 +170,12 @@ class _Lane:
 
     def _prepared(self, batch: list[Work]) -> PreparedRequests | None:
         """Return the batch but for its commit, if that can be done here without keeping others waiting."""
-        experiment = batch[0].experiment
-        expected = len(batch) * self._pace.get(experiment.name, math.inf)
-        if expected > _LONGEST_HERE or not batch[0].is_single:
+        kind = _kind(batch)
+        if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
             return None
         started = time.perf_counter()
-        prepared = experiment.prepare([work.requests[0] for work in batch])
-        self._pace[experiment.name] = (time.perf_counter() - started) / len(batch)
+        prepared = batch[0].experiment.prepare([work.requests[0] for work in batch])
+        self._pace[kind] = (time.perf_counter() - started) / len(batch)
         return prepared
 
     def _next(self) -> list[Work]:
@@ -207,8 +206,7 @@ class _Lane:
             results = [error] * len(batch)
         seconds = time.perf_counter() - started
         if prepared is None:
-            n_requests = sum(len(work.requests) for work in batch)
-            self._pace[batch[0].experiment.name] = seconds / n_requests
+            self._pace[_kind(batch)] = seconds / sum(len(work.requests) for work in batch)
         self._loop.call_soon_threadsafe(self._finish, batch, results, seconds)
 
     def _finish(self, batch: list[Work], results: list[Any], seconds: float) -> None:
@@ -221,6 +219,10 @@ class _Lane:
             else:
                 work.answer.set_result(result)
         self._observe(batch[0].experiment.name, sum(len(work.requests) for work in batch), seconds)
+
+
+def _kind(batch: list[Work]) -> tuple[str, frozenset[type]]:
+    return batch[0].experiment.name, frozenset(type(work.requests[0]) for work in batch)
 
 
 def _committed(prepared: PreparedRequests, batch: list[Work]) -> list[Any]:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import StoreError
+from equipoise.errors import StoreUnavailable
 from equipoise.experiment import Experiment
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _experiments(store: Store) -> Iterator[str]:
             continue
         try:
             status = Experiment.open(store, listed.name).status()
-        except StoreError:
+        except StoreUnavailable:
             raise
         except Exception:  # a damaged one must not hide the others
             log.exception("no numbers of an experiment", extra={"data": {"experiment": listed.name}})
