@@ -188,6 +188,20 @@ def test_every_verb_gives_what_an_experiment_gives(client, name):
     assert used >= set(members(RemoteExperiment)) - {"export"}
 
 
+def test_a_log_that_does_not_verify_is_told_with_the_event(client, store, name):
+    remote = client.create(name, **SETTINGS)
+    remote.ask_many(UNITS)
+    stored = eq.Experiment.open(store, name)
+    number = next(event.number for event in stored.events() if event.unit == UNITS[-1])
+    change = "UPDATE events SET probability = 0.3 WHERE unit = ? AND experiment = ?"
+    values = (UNITS[-1], stored.number)
+    store.change(None, lambda transaction: store.database.execute(transaction.connection, change, *values))
+    with pytest.raises(eq.VerificationFailed) as told:
+        remote.verify()
+    assert told.value.event == number
+    assert f"event {number} " in told.value.message
+
+
 def test_what_is_read_is_what_is_in_the_store(client, store, name, tmp_path):
     remote = client.create(name, **SETTINGS)
     remote.ask_many([(unit, {"class": "4b, été\n"}) for unit in UNITS])

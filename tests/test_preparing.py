@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 import equipoise as eq
-from equipoise.experiment import Ask, Tell
+from equipoise.experiment import Ask, Tell, carrying_out
 
 UNITS = [f"u{number}" for number in range(8)]
 
@@ -24,6 +24,10 @@ def experiment(path):
     return eq.Experiment.create(
         f"sqlite:///{path}", "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1
     )
+
+
+def prepare(experiment, requests):
+    return carrying_out.prepare(experiment.store, experiment.number, requests)
 
 
 def elsewhere(work):
@@ -42,7 +46,7 @@ def n_assigned(path):
 
 
 def test_it_gives_what_apply_gives_once_another_thread_has_committed_it(experiment, path):
-    prepared = experiment.prepare([Ask("u0"), Tell("u0", 1.0), Tell("nobody", 1.0), Ask("u0")])
+    prepared = prepare(experiment, [Ask("u0"), Tell("u0", 1.0), Tell("nobody", 1.0), Ask("u0")])
     assert n_assigned(path) == 0
     answers = elsewhere(prepared.commit)
     assert [type(answer).__name__ for answer in answers] == ["Assignment", "ToldReward", "UnknownUnit", "Assignment"]
@@ -51,13 +55,13 @@ def test_it_gives_what_apply_gives_once_another_thread_has_committed_it(experime
     twin = eq.Experiment.create("memory:", "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
     assert [one.arm for one in twin.ask_many(UNITS)] == [
         answers[0].arm,
-        *(one.arm for one in elsewhere(experiment.prepare([Ask(unit) for unit in UNITS[1:]]).commit)),
+        *(one.arm for one in elsewhere(prepare(experiment, [Ask(unit) for unit in UNITS[1:]]).commit)),
     ]
     assert experiment.verify().n_decisions == 8
 
 
 def test_undone_it_leaves_no_trace_and_others_go_on(experiment, path):
-    prepared = experiment.prepare([Ask("u0")])
+    prepared = prepare(experiment, [Ask("u0")])
     elsewhere(lambda: prepared.undo() or True)
     assert n_assigned(path) == 0
     assert experiment.ask("u1").number == 0
@@ -67,9 +71,9 @@ def test_undone_it_leaves_no_trace_and_others_go_on(experiment, path):
 def test_while_another_process_writes_it_does_not_wait(experiment, path):
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert experiment.prepare([Ask("u0")]) is None
+        assert prepare(experiment, [Ask("u0")]) is None
         other.execute("ROLLBACK")
-    assert experiment.prepare([Ask("u0")]).commit()[0].new
+    assert prepare(experiment, [Ask("u0")]).commit()[0].new
 
 
 def test_while_another_thread_writes_it_does_not_wait(experiment):
@@ -83,14 +87,14 @@ def test_while_another_thread_writes_it_does_not_wait(experiment):
     thread = threading.Thread(target=hold)
     thread.start()
     assert held.wait(30)
-    assert experiment.prepare([Ask("u0")]) is None
+    assert prepare(experiment, [Ask("u0")]) is None
     go_on.set()
     thread.join()
-    assert experiment.prepare([Ask("u0")]).commit()[0].new
+    assert prepare(experiment, [Ask("u0")]).commit()[0].new
 
 
 def test_who_writes_meanwhile_waits_for_the_commit(experiment):
-    prepared = experiment.prepare([Ask("u0")])
+    prepared = prepare(experiment, [Ask("u0")])
     asked = []
     thread = threading.Thread(target=lambda: asked.append(experiment.ask("u1")))
     thread.start()
@@ -103,7 +107,7 @@ def test_who_writes_meanwhile_waits_for_the_commit(experiment):
 
 
 def test_a_file_that_was_moved_away_is_noticed_before_the_commit(experiment, path):
-    prepared = experiment.prepare([Ask("u0")])
+    prepared = prepare(experiment, [Ask("u0")])
     path.rename(path.with_suffix(".away"))
     with pytest.raises(eq.StoreUnavailable, match="deleted or replaced"):
         prepared.commit()
@@ -114,7 +118,7 @@ def test_a_file_that_was_moved_away_is_noticed_before_the_commit(experiment, pat
 
 def test_what_goes_wrong_is_left_to_apply_to_tell(experiment, monkeypatch):
     monkeypatch.setattr("equipoise.experiment.carrying_out.write_plan", lambda *_: 1 / 0)
-    assert experiment.prepare([Ask("u0")]) is None
+    assert prepare(experiment, [Ask("u0")]) is None
     with pytest.raises(ZeroDivisionError):
         experiment.apply([Ask("u0")])
     monkeypatch.undo()
@@ -124,5 +128,5 @@ def test_what_goes_wrong_is_left_to_apply_to_tell(experiment, monkeypatch):
 def test_memory_has_one_connection_and_a_server_elsewhere_takes_its_time(postgresql_url):
     for url in ("memory:", postgresql_url):
         experiment = eq.Experiment.create(url, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
-        assert experiment.prepare([Ask("u0")]) is None
+        assert prepare(experiment, [Ask("u0")]) is None
         assert experiment.ask("u0").number == 0

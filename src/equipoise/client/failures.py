@@ -11,7 +11,7 @@ from equipoise.errors import EquipoiseError, ServiceError, visible
 if TYPE_CHECKING:
     import httpx
 
-HEADER = "X-Equipoise-Error"
+HEADER, EVENT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event"
 
 
 def failure(response: httpx.Response, url: str) -> EquipoiseError:
@@ -23,7 +23,8 @@ def failure(response: httpx.Response, url: str) -> EquipoiseError:
     hint = data.get("hint")
     error: EquipoiseError = kind(data["error"], hint=hint if isinstance(hint, str) else None)
     if isinstance(error, errors.VerificationFailed):
-        error.event = data.get("event")
+        event = response.headers.get(EVENT_HEADER, "")
+        error.event = int(event) if event.isdecimal() else None
     return error
 
 

@@ -28,7 +28,10 @@ def carry_out(store: Store, experiment: int, requests: Sequence[Request], *, tog
 
 
 def prepare(store: Store, experiment: int, requests: Sequence[Request]) -> PreparedRequests | None:
-    """Return what needs but a commit; None where that would have to wait."""
+    """Do all but the commit, without waiting; return None where that is not possible, and `carry_out` is to be used.
+
+    For a server: what takes microseconds is done where requests come in, and what waits for the disk elsewhere.
+    """
     prepared = store.prepare(experiment, *_work(store, experiment, requests, False))
     return None if prepared is None else PreparedRequests(store, experiment, prepared)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from equipoise import checks
 from equipoise.errors import ExperimentExists, InvalidInput, UnknownExperiment
 from equipoise.experiment import requests as ask_for
-from equipoise.experiment.carrying_out import carry_out, prepare
+from equipoise.experiment.carrying_out import carry_out
 from equipoise.experiment.changes import created_state
 from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
 from equipoise.experiment.events import Event, read_event
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import IO
 
-    from equipoise.experiment.carrying_out import PreparedRequests
     from equipoise.experiment.history import History
     from equipoise.experiment.missing import MissingReward
     from equipoise.experiment.stopping import StoppingRule
@@ -270,13 +269,6 @@ class Experiment:
         ['Assignment', 'UnknownUnit', 'Assignment', 'ToldReward']
         """
         return self._run(list(requests), together=False).results
-
-    def prepare(self, requests: Iterable[Request]) -> PreparedRequests | None:
-        """Do all of `apply` but the commit, without waiting; None if that is not possible, and `apply` is to be used.
-
-        For a server: what takes microseconds is done where the requests come in, and what waits for the disk elsewhere.
-        """
-        return prepare(self.store, self._id, list(requests))
 
     def apply_all(self, requests: Iterable[Request]) -> Answers:
         """Carry out requests in the order given, all or none: the first that is refused is raised."""

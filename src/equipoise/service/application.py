@@ -59,7 +59,7 @@ def create_app(store: Store, settings: Settings | None = None) -> Application:
             allow_origins=core.settings.cors_origins,
             allow_methods=["GET", "POST", "PUT"],
             allow_headers=["authorization", "content-type", "x-request-id"],
-            expose_headers=["x-request-id", "x-equipoise-error", "retry-after"],
+            expose_headers=["x-request-id", "x-equipoise-error", "x-equipoise-event", "retry-after"],
             max_age=600,
         )
     return Gate(core, inner)

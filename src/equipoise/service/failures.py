@@ -44,6 +44,8 @@ RETRY_SECONDS = 1
 KIND = "x-equipoise-error"
 """Header that names the error's class, so that a client in Python can raise the same."""
 
+EVENT = "x-equipoise-event"
+"""Header that tells the first event that differs, when a log does not verify."""
 
 SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -108,6 +110,8 @@ def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
         headers[KIND] = type(error).__name__
     elif status in (400, 408, 413, 415, 422):
         headers[KIND] = "InvalidInput"
+    if isinstance(error, errors.VerificationFailed) and error.event is not None:
+        headers[EVENT] = str(error.event)
     if status == 503:
         headers["retry-after"] = str(RETRY_SECONDS)
         headers.setdefault(KIND, "StoreUnavailable")

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EquipoiseError, StoreError
+from equipoise.experiment.carrying_out import prepare
 from equipoise.service.failures import Overloaded
 
 if TYPE_CHECKING:
@@ -174,7 +175,8 @@ class _Lane:
         if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
             return None
         started = time.perf_counter()
-        prepared = batch[0].experiment.prepare([work.requests[0] for work in batch])
+        experiment = batch[0].experiment
+        prepared = prepare(experiment.store, experiment.number, [work.requests[0] for work in batch])
         self._pace[kind] = (time.perf_counter() - started) / len(batch)
         return prepared
 

@@ -44,16 +44,18 @@ _REASONS = {
 
 
 _ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
+_EVENT = {"description": "First event that differs, if a log does not verify.", "schema": {"type": "integer"}}
 _RETRY = {"description": "Seconds to wait before sending it again.", "schema": {"type": "integer"}}
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what the OpenAPI document says of the failures of a route; some can always happen."""
+    more = {409: {"X-Equipoise-Event": _EVENT}, 503: {"Retry-After": _RETRY}}
     return {
         status: {
             "model": Failure,
             "description": _REASONS[status],
-            "headers": {"X-Equipoise-Error": _ERROR} | ({"Retry-After": _RETRY} if status == 503 else {}),
+            "headers": {"X-Equipoise-Error": _ERROR} | more.get(status, {}),
         }
         for status in sorted({*statuses, 400, 401, 403, 408, 413, 415, 422, 500, 503})
     }
