@@ -23,8 +23,8 @@ ROWS = Path(os.environ.get("EQUIPOISE_EXPERIMENT_ROWS", Path(__file__).parents[2
 """Rows of the experiments, which are not ours to publish; without them those instances are left out."""
 
 PAPER, REAL, TUNING, JUDGING = "paper", "real", "tuning", "judging"
-SEEN, UNSEEN = range(100), range(200, 300)
-"""Numbers of random instances: the first were looked at while the rule was made (so were some up to 199), these not."""
+SEEN, UNSEEN = range(100), range(300, 400)
+"""Numbers of random instances: the first were looked at while the rule was made (so were some up to 299), these not."""
 
 
 @dataclass(frozen=True)

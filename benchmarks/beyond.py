@@ -30,6 +30,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "without pooling": {"pooling": False},
     "difference tracking": {"tracking": "difference"},
     "without caution": {"caution": 0.0},
+    "without curiosity": {"curiosity": 0.0},
     "3 first rewards": {"first_rewards": 3},
     "8 first rewards": {"first_rewards": 8},
     "without forcing": {"forcing": 0.0},
@@ -102,7 +103,7 @@ def main() -> None:
     if chosen.smoke:
         chosen.runs, chosen.random_runs, horizon = 4, 4, 300
         chosen.out = Path(tempfile.mkdtemp()) / "beyond.json"
-        some = ("five", "two", "flu", "random 1,", "random 202,")
+        some = ("five", "two", "flu", "random 1,", "random 302,")
         instances = [one for one in instances if one.name.startswith(some)]
     done = json.loads(chosen.out.read_text(encoding="utf-8"))["instances"] if chosen.out.exists() else []
     known, start = {one["name"]: one for one in done}, time.perf_counter()

@@ -209,7 +209,13 @@ def test_a_new_experiment_is_known_again_after_a_lost_answer(connect, waits):
     assert bodies[0] == bodies[1]
     assert bodies[0]["seed"] >= 0  # drawn here, so that the server can tell a repetition from another experiment
     with FlakyServer(answer(200, made)) as server, pytest.raises(eq.ExperimentExists, match="'exam' already"):
-        connect(server.url).create("exam", **settings)
+        connect(server.url).create("exam", seed=1, **settings)
+
+
+def test_a_new_experiment_is_known_by_its_seed_if_a_proxy_sent_it_twice(connect, waits):
+    with FlakyServer(answer(200, {"name": "exam", "state": "enrolling"})) as server:
+        made = connect(server.url).create("exam", arms=["a", "b"], policy=eq.Uniform())
+    assert (made.name, len(server.received), waits) == ("exam", 1, [])
 
 
 def test_a_client_works_after_a_fork():

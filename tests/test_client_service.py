@@ -254,8 +254,9 @@ def test_making_finding_and_listing(client, name):
     assert client.create(name, **settings).name == name
     with pytest.raises(eq.ExperimentExists):  # as an experiment in a store would, although the service could not know
         client.create(name, **settings)
-    with pytest.raises(eq.ExperimentExists):
-        client.create(name, **settings | {"seed": 2})
+    for seed in (2, None):
+        with pytest.raises(eq.ExperimentExists):
+            client.create(name, **settings | {"seed": seed})
     assert client.open(name).ask("ada") == client.open(name).assignment("ada")._replace(new=True)
     with pytest.raises(eq.UnknownExperiment, match="no such thing"):
         client.open("no such thing")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize
 
 import equipoise as eq
 from equipoise.kernels.margins import best_pull
@@ -45,29 +44,56 @@ def told(bandit, rewards):
 # Beliefs, against the formulas of docs/pooled-balance.md in NumPy and SciPy
 
 
+def allowed_squares(n_arms, caution):
+    return n_arms - 3 + caution * (n_arms - 3) / n_arms * math.sqrt(2 * (n_arms - 3))
+
+
+def shrunk(mean, noise, least, caution):
+    """Paule and Mandel by bisection, in long doubles."""
+    mean, noise = np.asarray(mean, np.longdouble), np.asarray(noise, np.longdouble)
+    allowed = allowed_squares(mean.size, caution)
+
+    def centre(between):
+        return np.average(mean, weights=1 / (noise + between))
+
+    def excess(between):
+        return ((mean - centre(between)) ** 2 / (noise + between)).sum() - allowed
+
+    low, high = np.longdouble(0), ((mean - mean.mean()) ** 2).sum() + noise.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    between = max(low, least)
+    return mean + noise / (noise + between) * (centre(between) - mean)
+
+
 def expected_beliefs(pulls, mean, std, caution):
     pulls, mean, std = (np.asarray(some, dtype=float) for some in (pulls, mean, std))
-    n, d = pulls.size, pulls - 1
-    z = np.log(std**2) + 1 / d + 1 / (3 * d**2)
-    u = 2 * (2 / d + 2 / d**2 + 4 / (3 * d**3))
-    allowed = n - 3 + caution * (n - 3) / n * math.sqrt(2 * (n - 3))
-    v = np.clip(((z - z.mean()) ** 2).sum() / allowed - u.mean(), 0.0025, 9.0)
+    seen, d = std > 0, pulls - 1
+    z = np.log(std[seen] ** 2) + 1 / d[seen] + 1 / (3 * d[seen] ** 2)
+    u = 2 * (2 / d[seen] + 2 / d[seen] ** 2 + 4 / (3 * d[seen] ** 3))
+    v = 9.0
+    if seen.sum() > 3:
+        v = np.clip(((z - z.mean()) ** 2).sum() / allowed_squares(seen.sum(), caution) - u.mean(), 0.0025, 9.0)
     typical = np.average(z, weights=1 / (u + v))
     strength = (1 + math.sqrt(1 + 2 * v)) / v
     prior = math.exp(typical - 1 / strength - 1 / (3 * strength**2))
-    spread = np.sqrt((strength * prior + d * std**2) / (strength + d - 1.5))
-    noise = spread**2 / pulls
-
-    def excess(between):
-        weight = 1 / (noise + between)
-        return (weight * (mean - np.average(mean, weights=weight)) ** 2).sum() - allowed
-
-    between = optimize.brentq(excess, 0, 1e6) if excess(0) > 0 else 0.0
-    between = max(between, 0.001 * math.exp(typical))
-    centre = np.average(mean, weights=1 / (noise + between))
-    shrunk = mean + noise / (noise + between) * (centre - mean)
     unit = math.exp(typical / 2)
-    return (shrunk - mean.mean()) / unit, spread / unit
+    rare = max(strength, 4)
+    spread = np.where(
+        seen, np.sqrt((strength * prior + d * std**2) / (strength + d - 1.5)), unit * np.sqrt(rare / (rare + d))
+    )
+    found = mean
+    if mean.size > 3:
+        found = shrunk(mean, spread**2 / pulls, 0.001 * math.exp(typical), caution)
+    return np.asarray((found - mean.mean()) / unit, float), spread / unit
+
+
+def same_beliefs(pulls, mean, std, caution=CAUTION):
+    ours, wanted = beliefs(pulls, mean, std, caution=caution), expected_beliefs(pulls, mean, std, caution)
+    assert ours[1] == pytest.approx(wanted[1], rel=1e-7)
+    # The variance between means is found to 1e-3.
+    assert ours[0] == pytest.approx(wanted[0], rel=2e-3, abs=2e-3 * max(1.0, np.abs(wanted[0]).max()))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -77,9 +103,48 @@ def test_beliefs_follow_their_formulas(seed):
     pulls = rng.integers(4, 60, n_arms)
     std, mean = rng.lognormal(0, rng.choice([0.1, 1.0]), n_arms), rng.normal(5, rng.choice([0.1, 3.0]), n_arms)
     for caution in (0.0, 2.0):
-        ours = beliefs(pulls, mean, std, caution=caution)
-        for got, wanted in zip(ours, expected_beliefs(pulls, mean, std, caution), strict=True):
-            assert got == pytest.approx(wanted, rel=2e-3, abs=2e-3)  # the variance between means is found to 1e-3
+        same_beliefs(pulls, mean, std, caution)
+
+
+@pytest.mark.parametrize("n_arms", [2, 3])
+def test_beliefs_of_few_arms_follow_their_formulas(n_arms):
+    rng = np.random.default_rng(n_arms)
+    for _ in range(20):
+        same_beliefs(rng.integers(4, 40, n_arms), rng.normal(size=n_arms), rng.lognormal(0, 2, n_arms))
+
+
+@pytest.mark.parametrize("n_arms", [3, 5, 12])
+def test_beliefs_of_arms_without_spread_follow_their_formulas(n_arms):
+    rng = np.random.default_rng(n_arms)
+    for _ in range(20):
+        std = rng.lognormal(0, 1, n_arms)
+        std[: int(rng.integers(1, n_arms))] = 0
+        same_beliefs(rng.integers(4, 40, n_arms), rng.normal(size=n_arms), std)
+
+
+@pytest.mark.parametrize("apart", [1e3, 1e6, 1e9, 1e12])
+def test_arms_of_very_different_size_keep_their_means(apart):
+    """Squares of large means must not drown those of well-known small ones."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        size = rng.choice([1 / apart, 1.0, apart], 6)
+        same_beliefs(rng.integers(4, 400, 6), rng.normal(2, 1, 6) * size, rng.lognormal(0, 0.5, 6) * size)
+
+
+def test_beliefs_of_rates_follow_their_formulas():
+    rng = np.random.default_rng(4)
+    for n_arms in (2, 3, 4, 10, 30):
+        pulls = rng.integers(8, 300, n_arms)
+        rate = rng.binomial(pulls, rng.uniform(0.01, 0.4, n_arms)) / pulls
+        rate[0] = max(rate[0], 1 / pulls[0])
+        typical = (0.5 + (pulls * rate).sum()) / (1 + pulls.sum())
+        variance = typical * (1 - typical)
+        found = typical + (rate - typical) * pulls / (pulls + 2)
+        if n_arms > 3:
+            found = np.asarray(shrunk(found, variance / pulls, 0.001 * variance, CAUTION), float)
+        mean, spread = beliefs(pulls, rate, np.sqrt(rate * (1 - rate) * pulls / (pulls - 1)))
+        assert mean == pytest.approx(found - typical, rel=2e-3, abs=1e-5)
+        assert spread == pytest.approx(np.sqrt(found * (1 - found)), rel=1e-3)
 
 
 def test_arms_that_differ_by_noise_alone_are_believed_to_be_alike():
@@ -162,6 +227,23 @@ def test_other_rewards_are_not_taken_for_successes():
     assert common_success(np.full(4, 20), np.zeros(4), np.zeros(4)) == 0
 
 
+def test_an_arm_whose_rewards_cancel_makes_no_successes_of_the_others():
+    rewards = np.array([[0.1, 0.2, -0.3, 0.0], [0.5, -0.2, 0.1, 0.7], [2.0, 1.0, -1.0, 0.4], [0.3, 0.3, 0.1, 0.2]])
+    mean, std = rewards.mean(axis=1), rewards.std(axis=1, ddof=1)
+    assert 0 < abs(mean[0]) < 1e-15
+    assert common_success(np.full(4, 4), mean, std) == 0
+    for first in (1e13, 1e6):  # an outlier, and an arm of another size
+        mean, std = np.array([first / 4, 1e-6, 2e-6, 3e-6]), np.array([first / 2, 1e-6, 2e-6, 1e-6])
+        assert common_success(np.full(4, 4), mean, std) == 0
+
+
+@pytest.mark.parametrize("n", [10**3, 10**6, 10**8])
+def test_many_successes_are_still_noticed(n):
+    pulls, successes = np.full(4, n), np.array([1, n // 1000, n // 3, n - 1])
+    rate = successes / n
+    assert common_success(pulls, rate, np.sqrt(rate * (1 - rate) * n / (n - 1))) == pytest.approx(1)
+
+
 def test_the_spread_of_yes_or_no_rewards_follows_from_the_rate():
     rate, pulls = np.array([0.1, 0.2, 0.3, 0.5, 0.8]), np.full(5, 100_000)
     std = np.sqrt(rate * (1 - rate) * pulls / (pulls - 1))
@@ -190,10 +272,29 @@ def test_a_pull_is_the_one_that_raises_the_trade_off_most(weight):
         mean, std, counts = rng.normal(size=6), rng.gamma(3, 0.3, 6), rng.integers(4, 60, 6).astype(float)
         t = int(counts.sum()) + 1
         after = (counts + np.eye(6)) / t
-        value = [eq.tradeoff(shares, mean, std, reward_weight=weight) for shares in after]
-        arm = best_pull(weight, per_arm, t, counts, mean, std)
-        # It goes by the slope in the middle of the pull, within 1% of the difference.
-        assert max(value) - value[arm] <= 0.01 * (max(value) - min(value))
+        for curiosity in (0.0, 2.0):
+            hoped = weight * curiosity * std / (counts + 0.5) / t
+            value = hoped + [eq.tradeoff(shares, mean, std, reward_weight=weight) for shares in after]
+            arm = best_pull(weight, curiosity, per_arm, t, counts, mean, std)
+            # It goes by the slope in the middle of the pull, within 1% of the difference.
+            assert max(value) - value[arm] <= 0.01 * (max(value) - min(value))
+
+
+def test_windowed_it_cannot_be_guessed_from_the_first_pull_on():
+    policy = eq.PooledBalance(reward_weight=0.8, tracking="windowed")
+    orders = set()
+    for seed in range(20):
+        bandit = eq.Bandit(policy, 5, seed=seed)
+        rounds = []
+        for k in range(20):  # no reward comes back
+            chances = policy.probabilities(bandit.stats)
+            least = bandit.stats.assigned == bandit.stats.assigned.min()
+            assert chances == pytest.approx(least / least.sum())
+            rounds.append(bandit.ask())
+            if k % 5 == 4:
+                assert sorted(rounds[-5:]) == list(range(5))
+        orders.add(tuple(rounds))
+    assert len(orders) == 20
 
 
 def test_floors_come_first_and_are_kept():
@@ -256,23 +357,29 @@ def test_rare_successes_starve_no_arm():
         assert (least[1] < 0.1).any()  # the paper's rule with little forcing does starve one
 
 
-@pytest.mark.parametrize("outlier", [1e6, -1e6])
-def test_an_extreme_reward_starves_no_arm(outlier):
-    rng = np.random.default_rng(7)
-    for reward_weight in (0.2, 0.9):
-        rewards = rng.normal(0, 1, size=(5, 20_000))
-        rewards[2, 9] = outlier
-        bandit = eq.Bandit(eq.PooledBalance(reward_weight=reward_weight), 5)
-        least = []
-        for t in range(1, 10_001):
-            arm = bandit.ask()
-            bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
-            if t in (1_000, 10_000):
-                least.append(bandit.stats.pulls.min())
-        # The arm of that reward has a huge spread until many others dilute it; the rest still get more and more pulls,
-        # and twice those that are forced.
-        assert least[0] >= 2 * 0.1 * math.sqrt(1_000)
-        assert least[1] >= 1.5 * least[0]
+@pytest.mark.parametrize("outlier", [1e6, -1e6, 1e9])
+@pytest.mark.parametrize("place", [1, 9, 60])
+def test_an_extreme_reward_starves_no_arm(outlier, place):
+    """Its arm has a huge spread until many others dilute it; the rest still get what docs/pooled-balance.md says."""
+    for tracking, per_pull in (("marginal", 0.0), ("windowed", 0.02 / 5)):
+        for reward_weight in (0.2, 0.9):
+            rng = np.random.default_rng(7)
+            rewards = rng.normal(0, 1, size=(5, 10_001))
+            rewards[2, place] = outlier
+            bandit, t_outlier = (
+                eq.Bandit(eq.PooledBalance(reward_weight=reward_weight, tracking=tracking), 5, seed=1),
+                0,
+            )
+            for t in range(1, 10_001):
+                arm = bandit.ask()
+                if arm == 2 and bandit.stats.pulls[2] == place:
+                    t_outlier, before = t, bandit.stats.pulls.copy()
+                bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
+            assert t_outlier > 0
+            gained = bandit.stats.pulls - before
+            forced, mixed = math.floor(0.1 * math.sqrt(10_000)), per_pull * (10_000 - t_outlier)
+            assert bandit.stats.pulls.min() >= forced
+            assert gained.min() >= mixed - 4 * math.sqrt(mixed)
         bandit.correct(2, outlier, 0.0)
         shares = list(bandit.target().values())
         assert min(shares) > 0.05

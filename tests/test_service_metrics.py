@@ -13,6 +13,7 @@ from service_runner import serving_here
 import equipoise as eq
 from equipoise.keys import create_key
 from equipoise.service import Settings
+from equipoise.service.metrics import Metrics
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
 
@@ -115,3 +116,26 @@ def test_buckets_only_grow_and_end_with_the_count():
         numbers = [number for _, number in buckets]
         assert numbers == sorted(numbers)
         assert numbers[-1] == 20 == value(found, "equipoise_request_seconds_count", method="GET", route="/readyz")
+
+
+def test_requests_are_counted_while_the_numbers_are_read():
+    """On another thread; here one of a new kind arrives whenever one is read, so that it always comes to that."""
+    metrics = Metrics(eq.open_store("memory:"))
+    arrived = []
+
+    class Route(tuple):
+        def __iter__(self):
+            arrived.append(f"/new/{len(arrived)}")
+            metrics.observe_request("GET", arrived[-1], 200, 0.1)
+            metrics.observe_batch("x", 1, 0.1)
+            return super().__iter__()
+
+    for i in range(5):
+        metrics.requests[Route(("GET", f"/old/{i}", 200))] = 1
+        metrics.latency[Route(("GET", f"/old/{i}"))].observe(0.1)
+    read = samples(metrics.text())
+    assert arrived
+    assert value(read, "equipoise_requests_total", method="GET", route="/old/4", status="200") == 1
+    counts = metrics._counts()
+    metrics.observe_batch("x", 1, 0.1)
+    assert sum(counts["batch_size"][0]) == sum(metrics.batch_size.counts) - 1

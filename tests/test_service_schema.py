@@ -122,14 +122,12 @@ def test_every_operation_is_described_with_its_errors(path, method, operation):
     assert operation["summary"] and operation["description"].endswith(".")
     answers = operation["responses"]
     assert {"200", "201"} & set(answers)
-    expected = (
-        set() if path == "/healthz" else {"503"} if path == "/readyz" else {"400", "401", "403", "422", "500", "503"}
-    )
+    expected = {"400", "403", "408", "413", "415", "421", "431", "500", "503"}
+    if path not in ("/healthz", "/readyz"):
+        expected |= {"401", "422"}
     if "{name}" in path:
         expected |= {"404"}
         expected |= {"409"} if method != "get" else set()
-    if "requestBody" in operation:
-        expected |= {"413", "415", "408"}
     assert expected <= set(answers)
     for status, answer in answers.items():
         assert answer["description"] and answer["description"] != "Successful Response"
@@ -144,3 +142,24 @@ def test_every_operation_is_described_with_its_errors(path, method, operation):
 def test_operations_have_names_of_their_own():
     summaries = [operation["summary"] for _, _, operation in PLAIN]
     assert len(set(summaries)) == len(summaries)
+
+
+def test_the_document_says_what_happens_where_there_is_no_operation(service):
+    assert "405" in DOCUMENT["info"]["description"] and "`Allow`" in DOCUMENT["info"]["description"]
+    with closing(Api(service[0].url, service[1])) as api:
+        answer = api("DELETE", path_of("fractions"))
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+
+
+def test_adding_an_arm_again_is_what_the_document_says(service):
+    """That it is harmless, unless something about it is another."""
+    described = DOCUMENT["paths"]["/experiments/{name}/arms"]["post"]["description"]
+    assert "The same again changes nothing" in described and "another floor" in described
+    here, key = service
+    with closing(Api(here.url, key)) as api:
+        api.data("POST", "/experiments", {"name": "arms", "arms": ["a", "b"], "reward_weight": 0.5})
+        first, second = (api.data("POST", path_of("arms", "arms"), {"name": "c", "floor": 0.1}) for _ in range(2))
+        assert first == second
+        api.refused(422, "InvalidInput", "POST", path_of("arms", "arms"), {"name": "c", "floor": 0.2})
+        api.data("POST", path_of("arms", "arms", "c", "pause"))
+        api.refused(422, "InvalidInput", "POST", path_of("arms", "arms"), {"name": "c", "floor": 0.1})

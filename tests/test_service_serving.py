@@ -20,10 +20,11 @@ import httpx
 import pytest
 from command_runner import Runner
 from service_api import Api, path_of
-from service_runner import ENVIRONMENT, running_service
+from service_runner import ENVIRONMENT, running_service, serving_here
 
 import equipoise as eq
 from equipoise.keys import create_key
+from equipoise.service import Settings, serving
 
 ASK = path_of("x", "assignments")
 
@@ -41,9 +42,9 @@ def key(path):
         return create_key(store, role="admin")[1]
 
 
-def run(*arguments):
+def run(*arguments, env=ENVIRONMENT):
     command = [sys.executable, "-m", "equipoise.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
 
 
 def wait_until(condition, seconds):
@@ -81,6 +82,33 @@ def test_it_says_where_it_listens_and_how_to_make_a_key_which_works_at_once(path
         assert service.stop() == 0
     with running_service(f"sqlite:///{path}") as service:
         assert "no key yet" not in service.said
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_how_to_make_a_key_can_be_followed_where_the_address_has_a_password(postgresql_url, by, monkeypatch):
+    url = postgresql_url.replace("postgres:@", "postgres:hidden@")
+    assert url != postgresql_url
+    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
+    if by == "environment":
+        monkeypatch.setenv("EQUIPOISE_STORE", url)
+    said = []
+    serving._look(url, Settings(), said.append)
+    assert not any("hidden" in line for line in said)
+    command = said[-1].rpartition(": equipoise ")[2]
+    assert "***" not in command
+    assert ("EQUIPOISE_STORE set as here" in said[-1]) == (by == "environment")
+    made = run(*(url if word == "URL" else word for word in shlex.split(command)), env=ENVIRONMENT | dict(os.environ))
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("eq_")
+
+
+def test_how_to_make_a_key_can_be_followed_where_a_shell_would_read_the_address_otherwise(tmp_path):
+    folder = tmp_path / "my school & others"
+    folder.mkdir()
+    said = []
+    serving._look(f"sqlite:///{folder}/x.db", Settings(), said.append)
+    command = said[-1].rpartition(": equipoise ")[2]
+    assert shlex.split(command)[-2:] == ["--store", f"sqlite:///{folder}/x.db"]
 
 
 @pytest.mark.parametrize(
@@ -129,6 +157,21 @@ def test_options_of_the_command_reach_the_service(path, key):
         assert "3" in api.refused(422, "InvalidInput", "POST", ASK + "/many", {"units": list("abcd")})
         assert service.stop() == 0
     assert f'"request_id": "{answer.headers["x-request-id"]}"' in service.said
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_taken_over"),
+    [("from-a.page_7", True), ("x" * 64, True), ("x" * 65, False), ("<b> x", False), ("é", False), ("", False)],
+)
+def test_a_browser_that_asks_first_gets_an_id_that_may_be_written_anywhere(sent, is_taken_over):
+    settings = Settings(open=True, cors_origins=("https://a.example",))
+    with serving_here(eq.open_store("memory:"), settings) as here, closing(Api(here.url)) as api:
+        for origin, status in (("https://a.example", 200), ("https://b.example", 403)):
+            asked = {"origin": origin, "access-control-request-method": "POST", "x-request-id": sent.encode("latin-1")}
+            answer = api("OPTIONS", "/experiments", headers=asked)
+            assert answer.status_code == status
+            found = answer.headers["x-request-id"]
+            assert found == sent if is_taken_over else re.fullmatch("[0-9a-f]{16}", found)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -422,7 +422,10 @@ def test_a_horizon_too_short_to_pull_every_arm_twice():
         if isinstance(policy, (Curious, CuriousCompiled, Contrary, eq.Fixed)):
             continue
         runs = eq.simulate(policy, FIVE, 3, 1, seed=1, checkpoints=[1, 2, 3])
-        assert runs.pulls[0, 0].tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
+        if isinstance(policy, eq.PooledBalance) and policy.tracking == "windowed":  # the order of its rounds is drawn
+            assert sorted(runs.pulls[0, 0, -1].tolist()) == [0, 0, 1, 1, 1]
+        else:
+            assert runs.pulls[0, 0].tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]]
         assert np.isnan(runs.std).all() and np.isnan(runs.target).all()
         assert np.isinf(runs.error()).all()
 

@@ -75,7 +75,7 @@ class Call(Generic[Result]):
     forgives : type or None
         An error in whose place the result is None.
     makes : str or None
-        What must not have been there before the first attempt.
+        What must not have been there before the first attempt, where the answer cannot tell.
     """
 
     method: str
@@ -113,7 +113,8 @@ def create(
     """Make an experiment.
 
     All is checked here first, by what the service will check it with. That also draws a seed if none is given, so that
-    a repetition after a lost answer is known by it.
+    a repetition after a lost answer is known by it: an experiment that has this seed was made by this call, even if the
+    client knows of one attempt only because a proxy made another.
     """
     checked_text("name", name, LONGEST_NAME)
     configuration = checked_configuration(
@@ -127,7 +128,8 @@ def create(
     data = configuration.to_dict()
     body = {"name": name, "arms": [arm for arm, _ in pairs], "floor": [share for _, share in pairs]}
     body |= {key: data[key] for key in _SETTINGS if data[key] is not None}
-    return Call("POST", "/experiments", answers.nothing, _json(body), makes=name)
+    is_drawn = settings.get("seed") is None
+    return Call("POST", "/experiments", answers.nothing, _json(body), makes=None if is_drawn else name)
 
 
 # Units

@@ -19,7 +19,7 @@ from equipoise.kernels.rules import (
     Rule,
 )
 from equipoise.kernels.targets import solve_for, write_target
-from equipoise.kernels.tracking import DIFFERENCE, RANDOM, track
+from equipoise.kernels.tracking import DIFFERENCE, RANDOM, WINDOWED, track
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
@@ -43,6 +43,16 @@ def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
     if too_few or assigned[fewest] < rule.forcing * math.sqrt(t):
         return fewest
     return -1
+
+
+@compiled
+def _share_among_fewest(assigned: IntArray, fewest: int, probability: FloatArray) -> None:
+    """Write equal chances of the arms with the fewest assignments, so that nobody can guess which of them is next."""
+    n_fewest = 0
+    for i in range(assigned.size):
+        n_fewest += assigned[i] == fewest
+    for i in range(assigned.size):
+        probability[i] = 1.0 / n_fewest if assigned[i] == fewest else 0.0
 
 
 @compiled
@@ -89,6 +99,9 @@ def decide_since(
     """Decide like `decide`, but track by the assignments since some step only; all else counts every one."""
     n_arms = assigned.size
     arm = forced_arm(rule, t, assigned, pulls)
+    if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
+        _share_among_fewest(assigned, assigned[arm], probability)
+        return RANDOM, True
     if arm >= 0:
         return arm, True
     if rule.kind == UNIFORM:

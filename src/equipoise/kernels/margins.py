@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
 @compiled
 def best_pull(
-    reward_weight: float, per_arm: FloatArray, t: int, counts: FloatArray, mean: FloatArray, std: FloatArray
+    reward_weight: float,
+    curiosity: float,
+    per_arm: FloatArray,
+    t: int,
+    counts: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
 ) -> int:
-    """Return the arm whose pull, the t-th, raises the trade-off most; one that lacks its floor comes first."""
+    """Return the arm whose pull, the t-th, raises the trade-off most; one that lacks its floor comes first.
+
+    A mean counts for `curiosity` more stds divided by the pulls: an arm that few pulls made look bad may be good.
+    """
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     arm, most = -1, 0.0
     for i in range(counts.size):
@@ -38,7 +47,8 @@ def best_pull(
     arm, most = 0, -np.inf
     for i in range(counts.size):
         middle = counts[i] + 0.5
-        gain = reward_weight * mean[i] + coefficient * importance[i] * std[i] / (middle * math.sqrt(middle))
+        hoped = mean[i] + curiosity * std[i] / middle
+        gain = reward_weight * hoped + coefficient * importance[i] * std[i] / (middle * math.sqrt(middle))
         if gain > most:
             arm, most = i, gain
     return arm
@@ -62,12 +72,12 @@ def follow_margins(
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
-        return best_pull(rule.reward_weight, per_arm, t, counts, mean, std)
+        return best_pull(rule.reward_weight, rule.exploration, per_arm, t, counts, mean, std)
     window = int(rule.window)
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
     for k in range(window):
-        arm = best_pull(rule.reward_weight, per_arm, t + k, counts, mean, std)
+        arm = best_pull(rule.reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
         counts[arm] += 1.0
         probability[arm] += (1.0 - rule.mixing) / window
     return RANDOM

@@ -14,9 +14,9 @@ from equipoise.kernels.incremental import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
-from equipoise.kernels.rules import BALANCE, FLOOR, IMPORTANCE, UNIFORM, WORK_ROWS, Rule
+from equipoise.kernels.rules import BALANCE, FLOOR, IMPORTANCE, POOLED_BALANCE, UNIFORM, WORK_ROWS, Rule
 from equipoise.kernels.targets import write_target
-from equipoise.kernels.tracking import DIFFERENCE, RANDOM, RATIO, draw
+from equipoise.kernels.tracking import DIFFERENCE, RANDOM, RATIO, WINDOWED, draw
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
@@ -140,10 +140,13 @@ def advance(
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             kept_up = False
+    drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
         least = pulls[fewest]
-        if rule.kind == UNIFORM or least < rule.rewards_needed or least < rule.forcing * math.sqrt(t):
+        if not drawn and (
+            rule.kind == UNIFORM or least < rule.rewards_needed or least < rule.forcing * math.sqrt(t)
+        ):
             arm = fewest
         else:
             arm = -1

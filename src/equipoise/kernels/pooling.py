@@ -77,17 +77,22 @@ def believe(
 def common_success(pulls: IntArray, mean: FloatArray, std: FloatArray) -> float:
     """Return the one value, such as 1, that every reward was unless it was 0; or 0 if there is no such value.
 
-    With n rewards of 0 or c and mean m, the squares around m add up to n m (c - m): that tells c, and whether all arms
-    have the same.
+    With n rewards of 0 or c and mean m, the squares around m add up to n m (c - m): that tells c. All arms have the
+    same if theirs are the squares of a whole number of successes.
     """
     success = 0.0
     for i in range(pulls.size):
         if success == 0.0 and mean[i] != 0.0:
             success = mean[i] + std[i] * (std[i] / mean[i]) * ((pulls[i] - 1.0) / pulls[i])
     for i in range(pulls.size):
-        rate = mean[i] / success
-        relative = std[i] / success
-        if not abs(rate * (1.0 - rate) - relative * relative * ((pulls[i] - 1.0) / pulls[i])) <= 1e-12:
+        n = float(pulls[i])
+        successes = np.round(n * (mean[i] / success))
+        squares = (n - 1.0) * (std[i] / success) * (std[i] / success)
+        expected = successes * (n - successes) / n
+        tolerance = max(1e-9, 1e-15 * n)
+        if not (
+            abs(n * (mean[i] / success) - successes) <= 1e-9 * n and abs(squares - expected) <= tolerance * expected
+        ):
             return 0.0
     return success
 
@@ -114,7 +119,7 @@ def _believe_rates(
         total += pulls[i]
     typical = successes / total
     for i in range(n_arms):
-        # As if there had been one reward more, of the typical rate: never 0 or 1.
+        # As if there had been two rewards more, of the typical rate: never 0 or 1.
         believed_mean[i] = (mean[i] / success - typical) * (pulls[i] / (pulls[i] + 2.0))
         # By the typical rate: an arm without successes would otherwise seem to be known without noise.
         noise[i] = typical * (1.0 - typical) / pulls[i]
@@ -240,9 +245,12 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
     """
     n_arms = value.size
     expected = _expected_squares(caution, n_arms)
-    between, centre = 0.0, 0.0
+    # Measured from the centre of the well-known ones, or squares of the others would drown theirs.
+    between, origin = 0.0, _weighted_squares(0.0, noise, value)[2]
+    for i in range(n_arms):
+        value[i] -= origin
     for _ in range(_MAX_STEPS):
-        squares, slope, centre = _weighted_squares(between, noise, value)
+        squares, slope, _ = _weighted_squares(between, noise, value)
         if squares <= expected or slope == 0.0:
             break
         step = (squares - expected) / slope * (squares / expected)
@@ -252,7 +260,7 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
     between = max(between, least)
     _, _, centre = _weighted_squares(between, noise, value)
     for i in range(n_arms):
-        value[i] += noise[i] / (noise[i] + between) * (centre - value[i])
+        value[i] += noise[i] / (noise[i] + between) * (centre - value[i]) + origin
 
 
 @compiled

@@ -47,8 +47,12 @@ class PooledBalance(CompiledPolicy):
         Rewards of every arm before any belief is formed; until then arms take turns.
     caution : float, default 2.0
         By how many standard deviations differences between many arms must exceed their noise to count as differences.
+    curiosity : float, default 2.0
+        By how many standard deviations, divided by its pulls, an arm's mean counts for more than is believed: one that
+        a few rewards made look bad gets another chance.
     pooling : bool, default True
-        Whether arms are compared at all. Without it each is judged by its own rewards alone.
+        Whether arms are compared to learn how much they differ. Without it each is judged almost by its own rewards
+        alone.
 
     References
     ----------
@@ -76,6 +80,7 @@ class PooledBalance(CompiledPolicy):
     forcing: float = 0.1
     first_rewards: int = 4
     caution: float = 2.0
+    curiosity: float = 2.0
     pooling: bool = True
 
     def __post_init__(self) -> None:
@@ -86,6 +91,7 @@ class PooledBalance(CompiledPolicy):
             window=checks.whole_number("window", self.window, 1, 1_000),
             first_rewards=checks.whole_number("first_rewards", self.first_rewards, 3),
             caution=checks.number_between("caution", self.caution, 0, 100),
+            curiosity=checks.number_between("curiosity", self.curiosity, 0, 100),
             **checked(self, "reward_weight", "floor", "mixing", "forcing"),
         )
 
@@ -104,4 +110,5 @@ class PooledBalance(CompiledPolicy):
             mixing=self.mixing,
             pooling=int(self.pooling),
             caution=self.caution,
+            exploration=self.curiosity,
         )

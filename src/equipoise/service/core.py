@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
 from equipoise.keys import OPEN, Key, KeyRing
+from equipoise.service.failures import Overloaded
 from equipoise.service.lanes import Lanes
 from equipoise.service.metrics import Metrics
 
@@ -32,7 +33,12 @@ log = logging.getLogger("equipoise.service")
 _KEYS_SECONDS = 2.0
 """How old the keys may be that a request is checked against: that long a revoked key may still be used."""
 _USES_SECONDS = 30.0
-_MOST_THREADS = 32
+_MOST_THREADS, _MOST_LONG = 24, 8
+_MOST_WAITING = 200
+"""How many requests may be at work or wait for a thread."""
+_LOOK_SECONDS = 2.0
+_ENDING_SECONDS = 5.0
+"""How long what is not done yet may take at the end, after those who asked were given their time."""
 _MOST_READS = 10
 """How often in a second keys are read because somebody came with an unknown one."""
 
@@ -52,8 +58,11 @@ class Core:
             observe=self.metrics.observe_batch,
         )
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "equipoise-work")
-        # Of its own, so that keys are read in time while many long exports and replays run.
+        self._long_threads = ThreadPoolExecutor(_MOST_LONG, "equipoise-long-work")
+        # Of their own, so that keys are read and health is told in time while everything else waits.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
+        self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
+        self._n_elsewhere = 0
         self._numbers: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._read_at: list[float] = []
@@ -68,11 +77,11 @@ class Core:
         """Finish what was accepted, and give the connections back."""
         if self._keeper is not None:
             self._keeper.cancel()
-        await self.lanes.close()
-        with contextlib.suppress(StoreError):
-            await self._read_keys(note_uses=True)
-        self._threads.shutdown()
-        self._key_thread.shutdown()
+        await self.lanes.close(_ENDING_SECONDS)
+        with contextlib.suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(self._read_keys(note_uses=True), _ENDING_SECONDS)
+        for threads in (self._threads, self._long_threads, self._key_thread, self._look_thread):
+            threads.shutdown(wait=False, cancel_futures=True)
         self.store.close()
 
     # Who may enter
@@ -119,6 +128,8 @@ class Core:
                 await self._read_keys(note_uses=due)
             except EquipoiseError as error:
                 log.warning("keys could not be read", extra={"data": {"error": error.message}})
+            except Exception:  # if this ended, revoked keys would be good for ever
+                log.exception("keys could not be read")
             else:
                 noted = time.monotonic() if due else noted
 
@@ -176,9 +187,9 @@ class Core:
         found: ToldReward = await self.carry_out(name, key, Correct(unit, reward, reason, who=key.name))
         return found
 
-    async def work(self, name: str, key: Key, action: Callable[[Experiment], Any]) -> Any:
-        """Return what an action on an experiment gives; it may take its time, on a thread."""
-        return await self.elsewhere(lambda: action(self.experiment(name, key)))
+    async def work(self, name: str, key: Key, action: Callable[[Experiment], Result], *, long: bool = False) -> Result:
+        """Return what an action on an experiment gives, on a thread; a long one may take its time."""
+        return await self.elsewhere(lambda: action(self.experiment(name, key)), long=long)
 
     async def changed(self, name: str, key: Key, action: Callable[[Experiment], Any]) -> dict[str, Any]:
         """Change an experiment and return its description."""
@@ -190,13 +201,35 @@ class Core:
 
         return await self.elsewhere(work)
 
-    async def elsewhere(self, action: Callable[[], Result]) -> Result:
-        """Return what an action gives that may wait for the store, on a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, action)
+    async def elsewhere(self, action: Callable[[], Result], *, long: bool = False) -> Result:
+        """Return what an action gives that may wait for the store, on a thread; unless long, for so many seconds."""
+        if self._n_elsewhere >= _MOST_WAITING:
+            raise Overloaded("too much to do: too many requests wait for the store")
+        future = asyncio.get_running_loop().run_in_executor(self._long_threads if long else self._threads, action)
+        self._n_elsewhere += 1
+        future.add_done_callback(self._left)
+        try:
+            # Shielded, as a thread cannot be called back: until it is done it counts.
+            return await asyncio.wait_for(asyncio.shield(future), None if long else self.settings.wait_seconds)
+        except TimeoutError:
+            raise Overloaded("the store takes too long; whether this was recorded is not known yet") from None
 
-    def look(self) -> None:
-        """Raise unless the store answers."""
-        self.store.read(lambda transaction: transaction.find("-"))
+    def _left(self, future: asyncio.Future[Any]) -> None:
+        self._n_elsewhere -= 1
+        if not future.cancelled():
+            future.exception()  # seen, even if nobody waits for it any more
+
+    async def look(self) -> None:
+        """Raise unless the store answers soon."""
+
+        def look() -> None:
+            self.store.read(lambda transaction: transaction.find("-"))
+
+        looking = asyncio.get_running_loop().run_in_executor(self._look_thread, look)
+        try:
+            await asyncio.wait_for(looking, _LOOK_SECONDS)
+        except TimeoutError:
+            raise Overloaded(f"the store did not answer within {_LOOK_SECONDS:g} seconds") from None
 
 
 def plain(value: Any) -> Any:

@@ -73,8 +73,15 @@ def add_documentation(app: FastAPI) -> None:
         return FileResponse(_assets() / file, media_type=_FILES[file], headers={"cache-control": "max-age=86400"})
 
 
+_NO_SUCH_OPERATION = """
+An address that is not here is answered with 404, and a method that an address does not take with 405, whose header
+`Allow` names those it takes.
+"""
+
+
 def _document(app: FastAPI) -> dict[str, Any]:
-    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    description = f"{app.description}{_NO_SUCH_OPERATION}"
+    document = get_openapi(title=app.title, version=app.version, description=description, routes=app.routes)
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for operation in methods.values():

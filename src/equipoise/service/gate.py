@@ -6,6 +6,7 @@ give, and turns whatever else goes wrong into an answer.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import re
@@ -35,13 +36,13 @@ log = logging.getLogger("equipoise.service")
 PUBLIC = ("/healthz", "/readyz", "/docs", "/openapi.json")
 """What needs no key; the last two tell what any reader of the project's pages knows."""
 
-_PUBLIC = tuple(path.encode() for path in PUBLIC)
+_PUBLIC = frozenset(path.encode() for path in PUBLIC)
+_PUBLIC_FILES = b"/docs/"
+_PUBLIC_BODY_BYTES = 1_024
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_LOOPBACK = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
+_LOOPBACK = re.compile(r"(https?://)?(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _JSON_TYPE = (b"content-type", b"application/json")
-_SHORT_DIGITS = 4
-"""A body of at most 9,999 bytes is read before its sender is known, which saves time."""
 _HOT = frozenset(
     (ASSIGN, REWARD, "/experiments/{name}/assignments/many", "/experiments/{name}/rewards/many")
 )  # what the experiment's own log tells of
@@ -50,7 +51,7 @@ _HOT = frozenset(
 class Exchange:
     """One request and what is known of its answer."""
 
-    __slots__ = ("authorization", "body", "key", "method", "request_id", "route", "started", "status")
+    __slots__ = ("authorization", "body", "entered", "key", "method", "request_id", "route", "started", "status")
 
     def __init__(self, method: str, request_id: bytes) -> None:
         self.method = method
@@ -59,6 +60,7 @@ class Exchange:
         self.route = "unknown"
         self.status = 0
         self.key: Key | None = None
+        self.entered = False
         self.authorization: bytes | None = None
         self.body = b""
 
@@ -79,11 +81,10 @@ class Gate:
             return
         metrics = self._core.metrics
         exchange = Exchange(scope["method"], b"")
-        metrics.in_flight += 1
         try:
             await self._answer(exchange, scope, receive, send)
         finally:
-            metrics.in_flight -= 1
+            metrics.in_flight -= exchange.entered
             seconds = time.perf_counter() - exchange.started
             metrics.observe_request(exchange.method, exchange.route, exchange.status, seconds)
             if self._core.settings.access_log or exchange.status >= 500 or exchange.route not in _HOT:
@@ -91,7 +92,7 @@ class Gate:
 
     async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path: bytes = scope["raw_path"]
-        content_type, host, length = b"", b"", None
+        content_type, host, origin, length = b"", b"", None, None
         for name, value in scope["headers"]:
             if name == b"authorization":
                 exchange.authorization = value
@@ -101,37 +102,59 @@ class Gate:
                 length = value
             elif name == b"host":
                 host = value
+            elif name == b"origin":
+                origin = value
             elif name == b"x-request-id" and _ID.fullmatch(value):
                 exchange.request_id = value
         exchange.request_id = exchange.request_id or f"{self._prefix}-{next(self._count):x}".encode()
         try:
-            public = raw_path.startswith(_PUBLIC)
-            if not public and self._core.metrics.in_flight > self._core.settings.requests_in_flight:
-                raise Overloaded(f"more than {self._core.settings.requests_in_flight:,} requests at once")
-            if self._core.settings.open and not _LOOPBACK.fullmatch(host.decode("latin-1")):
-                # A page that gave its own name this machine's address would speak through the user's browser.
-                raise Refused(421, "a service without keys answers to localhost only")
-            if not public and not (length is not None and len(length) <= _SHORT_DIGITS):
-                # Nobody without a key makes us keep more than a few kilobytes.
-                exchange.key = await self._core.key(exchange.authorization)
-            exchange.body = await self._read(receive, length)
-            hot = self._lean.match(exchange.method, raw_path)
-            if hot is not None and _JSON.fullmatch(content_type):
-                exchange.route = hot[0]
-                begun = self._lean.begin(hot, exchange)
-                if begun is not None:
-                    found: Any = await begun
-                    encoded = encoded_assignment if hot[0] is ASSIGN else encoded_reward
-                    await self._send(exchange, send, *encoded(found))
-                    return
-            if not public and exchange.key is None:
-                exchange.key = await self._core.key(exchange.authorization)
+            if self._core.settings.open:
+                self._check_neighbours(host, origin)
+            if raw_path in _PUBLIC or raw_path.startswith(_PUBLIC_FILES):
+                exchange.body = await self._read(receive, length, _PUBLIC_BODY_BYTES)
+            else:
+                # First of all, so that nobody without a key keeps us waiting for a body, or anybody else for us.
+                authorization = exchange.authorization
+                exchange.key = self._core.key_now(authorization) or await self._core.key(authorization)
+                self._enter(exchange)
+                exchange.body = await self._read(receive, length, self._core.settings.body_bytes)
+                hot = self._lean.match(exchange.method, raw_path)
+                if hot is not None and _JSON.fullmatch(content_type):
+                    exchange.route = hot[0]
+                    begun = self._lean.begin(hot, exchange)
+                    if begun is not None:
+                        found: Any = await begun
+                        encoded = encoded_assignment if hot[0] is ASSIGN else encoded_reward
+                        await self._send(exchange, send, *encoded(found))
+                        return
             if exchange.body and not _JSON.fullmatch(content_type):
                 raise Refused(415, "a body must be JSON", hint="send Content-Type: application/json")
         except Exception as error:  # noqa: BLE001
             await self._fail(exchange, send, error)
             return
+        except asyncio.CancelledError:
+            # The server ends, and this had its time.
+            await self._fail(exchange, send, Overloaded("the service ends; whether this was recorded is not known"))
+            return
         await self._pass_on(exchange, scope, receive, send)
+
+    def _enter(self, exchange: Exchange) -> None:
+        """Count a request among those that are worked on, unless there are too many."""
+        metrics, most = self._core.metrics, self._core.settings.requests_in_flight
+        if metrics.in_flight >= most:
+            raise Overloaded(f"more than {most:,} requests at once")
+        metrics.in_flight += 1
+        exchange.entered = True
+
+    def _check_neighbours(self, host: bytes, origin: bytes | None) -> None:
+        """Refuse pages of strangers, which would speak through the browser of whoever runs a service without keys."""
+        if not _LOOPBACK.fullmatch(host.decode("latin-1")):  # a name that a page has given to this machine's address
+            raise Refused(421, "a service without keys answers to localhost only")
+        if origin is None or _LOOPBACK.fullmatch(origin.decode("latin-1")):
+            return
+        allowed = self._core.settings.cors_origins
+        if "*" not in allowed and origin.decode("latin-1") not in allowed:
+            raise Refused(403, "pages of this site may not call the service", hint="--cors-origin names sites that may")
 
     async def _pass_on(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer."""
@@ -158,15 +181,18 @@ class Gate:
         scope.setdefault("state", {})["exchange"] = exchange
         try:
             await self._inner(scope, replay, send_with_headers)
+        except asyncio.CancelledError:
+            if exchange.status:
+                raise
+            await self._fail(exchange, send, Overloaded("the service ends; whether this was recorded is not known"))
         except Exception as error:
             if exchange.status:  # half an answer is out; the connection is closed, so that nobody takes it for whole
                 log.exception("an answer broke off", extra={"data": {"request_id": exchange.request_id.decode()}})
                 raise
             await self._fail(exchange, send, error)
 
-    async def _read(self, receive: Receive, length: bytes | None) -> bytes:
+    async def _read(self, receive: Receive, length: bytes | None, most: int) -> bytes:
         """Return the body, unless it is too large; that it is not too slow is up to the connection."""
-        most = self._core.settings.body_bytes
         if length is not None and length.isdigit() and int(length) > most:
             raise _too_large(most)
         message = await receive()

@@ -96,13 +96,14 @@ class Lanes:
         lane.add(work)
         return work.answer
 
-    async def close(self) -> None:
-        """Finish what was accepted."""
-        while any(lane.is_busy for lane in self._lanes.values()):
+    async def close(self, patience: float) -> None:
+        """Finish what was accepted, if that takes no more than so many seconds."""
+        last = time.monotonic() + patience
+        while any(lane.is_busy for lane in self._lanes.values()) and time.monotonic() < last:
             await asyncio.sleep(0.005)
         if self._watch is not None:
             self._watch.cancel()
-        self._threads.shutdown()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _give_up_on_late_ones(self) -> None:
         """Answer requests that waited too long; what is being written may still come to be, which is safe to repeat."""
@@ -176,7 +177,10 @@ class _Lane:
             return None
         started = time.perf_counter()
         experiment = batch[0].experiment
-        prepared = prepare(experiment.store, experiment.number, [work.requests[0] for work in batch])
+        try:
+            prepared = prepare(experiment.store, experiment.number, [work.requests[0] for work in batch])
+        except Exception:  # noqa: BLE001  (what it is, is found and told elsewhere; here it would end the lane)
+            return None
         self._pace[kind] = (time.perf_counter() - started) / len(batch)
         return prepared
 

@@ -93,13 +93,12 @@ class LeanRoutes:
     def begin(self, found: tuple[str, str, str], exchange: Exchange) -> Awaitable[Assignment | ToldReward] | None:
         """Return the answer to wait for; None if the request is for the other routes after all."""
         core, (route, name, unit) = self._core, found
-        key = core.key_now(exchange.authorization)
+        key, body = exchange.key, exchange.body
         if key is None or key.role not in (ASSIGNER, ADMIN) or (key.experiment or name) != name:
             return None
         experiment = core.experiment_now(name, key)
         if experiment is None:
             return None
-        exchange.key, body = key, exchange.body
         request: Request
         try:
             if route == ASSIGN:

@@ -98,12 +98,14 @@ class Metrics:
         return "\n".join([*self._service_lines(), *self._experiment_lines()]) + "\n"
 
     def _counts(self) -> dict[str, Any]:
+        """Return copies of the counts; requests go on being counted meanwhile, and new ones among them."""
+        requests, latency = dict(self.requests), dict(self.latency)
         return {
             "in_flight": self.in_flight,
-            "requests": [[*key, count] for key, count in self.requests.items()],
-            "latency": [[*key, found.counts, found.sum] for key, found in self.latency.items()],
-            "batch_size": [self.batch_size.counts, self.batch_size.sum],
-            "batch_seconds": [self.batch_seconds.counts, self.batch_seconds.sum],
+            "requests": [[*key, count] for key, count in requests.items()],
+            "latency": [[*key, list(found.counts), found.sum] for key, found in latency.items()],
+            "batch_size": [list(self.batch_size.counts), self.batch_size.sum],
+            "batch_seconds": [list(self.batch_seconds.counts), self.batch_seconds.sum],
         }
 
     def _of_all_processes(self) -> Metrics:

@@ -9,6 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from equipoise.service.failures import SAFE_HEADERS, failure_body
+from equipoise.service.gate import _ID
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -27,5 +28,10 @@ class Origins(CORSMiddleware):
             answer.headers["x-equipoise-error"] = "NotAllowed"
         for name, value in SAFE_HEADERS:
             answer.headers[name.decode()] = value.decode()
-        answer.headers["x-request-id"] = request_headers.get("x-request-id") or secrets.token_hex(8)
+        answer.headers["x-request-id"] = _request_id(request_headers.get("x-request-id", ""))
         return answer
+
+
+def _request_id(given: str) -> str:
+    """Return the id that a client sent, if it is one that the gate would take over, or else a new one."""
+    return given if _ID.fullmatch(given.encode("latin-1")) else secrets.token_hex(8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join(name + b": " + value + b"\r\n" for name, value in headers)
 
 
+_UPGRADE = re.compile(rb"\r\n(?:upgrade:[^\r\n]*\r\n)+", re.IGNORECASE)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _JSON_LINES = _lines([(b"content-type", b"application/json"), *SAFE_HEADERS])
 
@@ -47,6 +49,8 @@ def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
         return False
     if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or not cycle.keep_alive:
         return False
+    if cycle.scope["method"] == "HEAD":  # whose answer has no body
+        return False
     cycle.response_started = cycle.response_complete = True
     length = str(len(body)).encode()
     cycle.transport.write(
@@ -62,33 +66,47 @@ class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a limit on the time that a request may take to arrive.
 
     uvicorn closes connections that are idle between requests. What is left are connections that never send the whole
-    of a request, of which a few thousand would use up everything.
+    of a request, of which a few thousand would use up everything. And it takes HTTP/1.1 for what it is: a wish to speak
+    something else is not heard, where uvicorn would read the body as the next request.
     """
 
     seconds = 15.0
     """How long a request may take to arrive; set once per process."""
 
     _late: asyncio.TimerHandle | None = None
-    _head_bytes: int | None = 0
+    _between_requests = True
+    _in_head = False
+    _begun_here = False
+    """Whether the request began in the piece of data that is being read."""
+    _head_bytes = 0
+    _ended = False
 
     def data_received(self, data: bytes) -> None:
         """Hang up on a head without end."""
+        if self._ended:
+            return
+        if self._between_requests and b"pgrade" in data:
+            data = _without_upgrade(data)
+        self._begun_here = False
         super().data_received(data)
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > _MOST_HEAD_BYTES and not self.transport.is_closing():
-                self.transport.write(_refusal(431, "the head of the request is too large", "send less"))
-                self.transport.close()
+        if self._in_head and not self._ended:
+            # Of a piece with the end of one request and the beginning of the next nobody knows how much is the head.
+            self._head_bytes += 0 if self._begun_here and self.cycle is not None else len(data)
+            if self._head_bytes > _MOST_HEAD_BYTES:
+                self._hang_up(_refusal(431, "the head of the request is too large", "send less"))
 
     def send_400_response(self, msg: str) -> None:
         """Say it in the shape that all errors have."""
-        self.transport.write(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
-        self.transport.close()
+        self._hang_up(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
 
-    def on_headers_complete(self) -> None:
-        """Count no more."""
-        self._head_bytes = None
-        super().on_headers_complete()
+    def _unsupported_upgrade_warning(self) -> None:
+        """Read nothing more: what follows is no HTTP, or a body that the parser did not see as one."""
+        self._ended = True
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.close()
+        else:
+            cycle.keep_alive = False
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
@@ -98,12 +116,18 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the clock, for the second request of a connection and those after it."""
         super().on_message_begin()
-        self._head_bytes = 0
+        self._between_requests, self._in_head, self._begun_here, self._head_bytes = False, True, True, 0
         if self._late is None:
             self._late = self.loop.call_later(self.seconds, self._give_up)
 
+    def on_headers_complete(self) -> None:
+        """Count no more."""
+        self._in_head = False
+        super().on_headers_complete()
+
     def on_message_complete(self) -> None:
         """Stop the clock."""
+        self._between_requests = True
         self._stop_clock()
         super().on_message_complete()
 
@@ -118,11 +142,34 @@ class PatientProtocol(HttpToolsProtocol):
             self._late = None
 
     def _give_up(self) -> None:
-        """Say so, unless an answer is under way or nothing was asked, and hang up."""
+        """Say so, unless nothing was asked, and hang up."""
         self._late = None
+        if self._between_requests:
+            self.transport.close()
+        else:
+            self._hang_up(_refusal(408, "the request took too long to arrive", "send it again"))
+
+    def _hang_up(self, reason: bytes) -> None:
+        """Say why; but not while another request waits for its answer, as it would be taken for that."""
+        self._ended = True
+        self._stop_clock()
         if self.transport.is_closing():
             return
-        cycle: Any = self.cycle  # None before the first request
-        if cycle is not None and not cycle.response_started:
-            self.transport.write(_refusal(408, "the request took too long to arrive", "send it again"))
+        cycle: Any = self.cycle  # of this request, if its head is complete, and of the one before otherwise
+        if cycle is None or cycle.response_complete:
+            self.transport.write(reason)
+        elif self._in_head or self._between_requests:
+            cycle.keep_alive = False  # it is closed after that answer
+            return
+        elif not self.pipeline and not cycle.response_started:
+            self.transport.write(reason)
         self.transport.close()
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """Return data without the wish for another protocol in the first head, which a server may ignore (RFC 9110, 7.8).
+
+    Java's HttpClient, for one, asks for HTTP/2 in every request over plain HTTP.
+    """
+    end = data.find(b"\r\n\r\n")
+    return data if end < 0 else _UPGRADE.sub(b"\r\n", data[: end + 2]) + data[end + 2 :]

@@ -7,6 +7,8 @@ import logging
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
 
+import msgspec
+import numpy as np
 from fastapi import Depends, Path, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -20,7 +22,11 @@ from equipoise.service.failures import answer_to
 from equipoise.service.models import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from equipoise.experiment import Experiment
 
 log = logging.getLogger("equipoise.service")
 
@@ -30,25 +36,32 @@ EVERY_KEY, NO_KEY = (READER, ASSIGNER, ADMIN), ()
 _REASONS = {
     400: "The request is not JSON, or did not arrive whole.",
     401: "No key, or one that is not valid.",
-    403: "The key's role or experiment does not cover this.",
+    403: "The key's role or experiment does not cover this, or a page of another site may not call the service.",
     404: "No such experiment, unit or arm.",
     408: "The request took too long to arrive.",
     409: "It contradicts what is recorded, or what state the experiment is in.",
     413: "The body is too large.",
     415: "The body is not JSON.",
+    421: "A service without keys answers to `localhost` only.",
     422: "Something in it is outside what is allowed.",
+    431: "The head of the request is too large.",
     500: "Something went wrong here that nobody expected; it was logged with the request's id.",
     501: "The server lacks an optional package for this.",
     503: "Too much to do, or the store is away; trying again is safe.",
 }
 
+_ALWAYS = (400, 403, 408, 413, 415, 421, 431, 500, 503)
+_LARGE_BODY = 100_000
+"""Bytes that take a few milliseconds to read."""
+_VALUES_AT_ONCE = 10_000
+"""How much of a long list is encoded at a time, which takes a millisecond."""
 
 _ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
 _EVENT = {"description": "First event that differs, if a log does not verify.", "schema": {"type": "integer"}}
 _RETRY = {"description": "Seconds to wait before sending it again.", "schema": {"type": "integer"}}
 
 
-def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def failures(*statuses: int, public: bool = False) -> dict[int | str, dict[str, Any]]:
     """Return what the OpenAPI document says of the failures of a route; some can always happen."""
     more = {409: {"X-Equipoise-Event": _EVENT}, 503: {"Retry-After": _RETRY}}
     return {
@@ -57,7 +70,7 @@ def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": _REASONS[status],
             "headers": {"X-Equipoise-Error": _ERROR} | more.get(status, {}),
         }
-        for status in sorted({*statuses, 400, 401, 403, 408, 413, 415, 422, 500, 503})
+        for status in sorted({*statuses, *_ALWAYS, *(() if public else (401, 422))})
     }
 
 
@@ -76,8 +89,11 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         """Return the body."""
+        body = await self.body()
         try:
-            return decoded_body(await self.body())
+            if len(body) <= _LARGE_BODY:
+                return decoded_body(body)
+            return await _core(self).elsewhere(lambda: decoded_body(body))  # which nobody else should wait for
         except NotJson as error:
             raise json.JSONDecodeError(str(error), "", 0) from None  # which FastAPI expects
 
@@ -110,6 +126,62 @@ class GuardedRoute(APIRoute):
                 return unexpected(error, exchange.request_id, route)
 
         return guarded
+
+
+async def answer(
+    core: Core, name: str, key: Key, data: Callable[[Experiment], Mapping[str, Any]], *, long: bool = False
+) -> Response:
+    """Return the answer that tells what is known of an experiment, put together and encoded on a thread.
+
+    An answer may be as large as an experiment has arms or events. Left to the framework, it would be checked and
+    encoded where all requests come in, and keep everybody waiting.
+    """
+    content = await core.work(name, key, lambda experiment: encoded(data(experiment)), long=long)
+    return Response(content, media_type="application/json")
+
+
+def encoded(data: Mapping[str, Any]) -> bytes:
+    """Return data as JSON, where what is not finite becomes null.
+
+    Examples
+    --------
+    >>> encoded({"arms": ("a", "b"), "mean": [[0.5, float("nan")]]})
+    b'{"arms":["a","b"],"mean":[[0.5,null]]}'
+    """
+    return b"".join(_pieces(data))
+
+
+def _pieces(data: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the JSON of data, long lists a part at a time, as no other thread has a turn while one is encoded."""
+    yield b"{"
+    for place, (name, value) in enumerate(data.items()):
+        yield (b"," if place else b"") + _encoded(name) + b":"
+        if isinstance(value, (list, tuple, np.ndarray)):
+            yield b"["
+            yield from _parts(value)
+            yield b"]"
+        else:
+            yield _encoded(value)
+    yield b"}"
+
+
+def _parts(rows: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
+    """Yield what stands between the brackets of a list."""
+    if not len(rows):
+        return
+    width = len(rows[0]) if hasattr(rows[0], "__len__") else 1  # about how many values there are in one
+    step = max(1, _VALUES_AT_ONCE // max(1, width))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        listed = part.tolist() if isinstance(part, np.ndarray) else part
+        yield (b"," if start else b"") + _encoded(listed)[1:-1]
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair, which free data may hold; escaped, JSON may hold it too
+        return json.dumps(value).encode()
 
 
 def unexpected(error: Exception, request_id: bytes, route: str) -> Response:

@@ -8,6 +8,7 @@ import gc
 import ipaddress
 import os
 import resource
+import shlex
 import signal
 import socket
 import sys
@@ -168,7 +169,25 @@ def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
         if settings.open:
             say("open: everybody on this machine may do everything; for a laptop only")
         elif not valid:
-            say(f"no key yet; make one in another terminal: equipoise keys create --role admin --store {store.url}")
+            say(f"no key yet; {_how_to_make_a_key(url, store.url)}")
+
+
+def _how_to_make_a_key(url: str, shown: str) -> str:
+    """Return the command that makes the first key, for a store's URL and what may be shown of it.
+
+    Examples
+    --------
+    >>> _how_to_make_a_key("sqlite:///school.db", "sqlite:///school.db")
+    'make one in another terminal: equipoise keys create --role admin --store sqlite:///school.db'
+    >>> _how_to_make_a_key("postgresql://ada:secret@db/school", "postgresql://ada:***@db/school")
+    "make one in another terminal, with this service's --store as URL: equipoise keys create --role admin --store URL"
+    """
+    command = "equipoise keys create --role admin"
+    if "***" not in shown:
+        return f"make one in another terminal: {command} --store {shlex.quote(shown)}"
+    if os.environ.get("EQUIPOISE_STORE") == url:
+        return f"make one in another terminal, with EQUIPOISE_STORE set as here: {command}"
+    return f"make one in another terminal, with this service's --store as URL: {command} --store URL"
 
 
 def _compile() -> None:

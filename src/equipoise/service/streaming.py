@@ -3,59 +3,89 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from typing import TYPE_CHECKING, Any
+
+from starlette.responses import StreamingResponse
+
+from equipoise.service.failures import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from starlette.types import Message, Send
+
     from equipoise.experiment import Experiment
 
-_WAITING = 4
+log = logging.getLogger("equipoise.service")
+
+MOST_EXPORTS = 4
+"""How many exports a process writes at once: each holds a connection, and keeps the database from tidying up."""
+STALL_SECONDS = 30.0
+"""How long a client may take nothing of an export before that is given up."""
+
+_WAITING = 16
 """Pieces that may wait for a slow client."""
+_PIECE = 65_536
+"""Bytes of a piece at most: a client that is slow takes one of these in time."""
+
+_running: set[threading.Thread] = set()
+_counting = threading.Lock()
 
 
 class _GoneAway(Exception):
-    """The client is gone, so the thread has nobody to write for."""
+    """Nobody takes what the thread writes."""
+
+
+class _Stalled(Exception):
+    """The client is there, and takes nothing."""
 
 
 class _Pipe:
     """A file that a thread writes to and a coroutine reads from."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.pieces: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue(_WAITING)
-        self.closed = threading.Event()
+        self._loop = asyncio.get_running_loop()
+        self._pieces: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
+        self._room = threading.Semaphore(_WAITING)
+        self._closed = threading.Event()
 
     def write(self, piece: str | bytes) -> int:
-        """Hand a piece over, waiting while too many wait already; called on the thread."""
+        """Hand text or bytes over in small pieces; called on the thread."""
         data = piece.encode() if isinstance(piece, str) else bytes(piece)
-        if data:
-            self.put(data)
+        for start in range(0, len(data), _PIECE):
+            if not self._room.acquire(timeout=STALL_SECONDS):
+                self._hand_over(_Stalled())
+                raise _GoneAway
+            if self._closed.is_set():
+                raise _GoneAway
+            self._hand_over(data[start : start + _PIECE])
         return len(piece)
 
-    def put(self, piece: bytes | BaseException | None) -> None:
-        """Hand over what is next: a piece, an error, or None for the end."""
-        handed = asyncio.run_coroutine_threadsafe(self.pieces.put(piece), self.loop)
-        while True:
-            try:
-                handed.result(timeout=0.5)
-            except TimeoutError:
-                if self.closed.is_set():
-                    handed.cancel()
-                    raise _GoneAway from None
-            else:
-                return
+    def end(self, error: BaseException | None) -> None:
+        """Say that nothing follows, or what went wrong; called on the thread."""
+        if self._closed.is_set():
+            raise _GoneAway
+        self._hand_over(error)
+
+    def _hand_over(self, piece: bytes | BaseException | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
+        except RuntimeError:  # the loop is closed: the service has ended
+            raise _GoneAway from None
 
     async def read(self) -> AsyncIterator[bytes]:
         """Yield the pieces."""
         try:
-            while (piece := await self.pieces.get()) is not None:
+            while (piece := await self._pieces.get()) is not None:
                 if isinstance(piece, BaseException):
                     raise piece
                 yield piece
+                self._room.release()
         finally:
-            self.closed.set()
+            self._closed.set()
+            self._room.release()  # whoever waits for room sees that there is no use
 
 
 class _Binary(_Pipe):
@@ -68,20 +98,33 @@ class _Binary(_Pipe):
         return super().write(piece)
 
 
+class ExportResponse(StreamingResponse):
+    """A stream that breaks off when the client takes nothing of it for too long."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all there is."""
+
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(STALL_SECONDS):
+                    await send(message)
+            except TimeoutError:
+                raise _Stalled from None
+
+        pieces: Any = self.body_iterator
+        try:
+            await super().stream_response(send_in_time)
+        except _Stalled:
+            # It ends here, incomplete, whereupon the server closes the connection. Nothing unexpected has happened.
+            log.warning("an export broke off, as its client took nothing of it")
+        finally:
+            await pieces.aclose()
+
+
 async def exported(experiment: Experiment, form: str) -> AsyncIterator[bytes]:
     """Return the pieces of an export; what is wrong from the start is raised before the first one."""
     pipe = _Binary() if form == "parquet" else _Pipe()
-
-    def work() -> None:
-        try:
-            experiment.export(pipe, form)  # type: ignore[arg-type]
-            pipe.put(None)
-        except _GoneAway:
-            return
-        except BaseException as error:  # noqa: BLE001
-            pipe.put(error)
-
-    threading.Thread(target=work, name="equipoise-export", daemon=True).start()
+    _start(experiment, pipe, form)
     pieces = pipe.read()
     try:
         first = await anext(pieces)
@@ -89,8 +132,42 @@ async def exported(experiment: Experiment, form: str) -> AsyncIterator[bytes]:
         first = b""
 
     async def all_of_it() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
+        try:
+            yield first
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()  # type: ignore[attr-defined]
 
     return all_of_it()
+
+
+def _start(experiment: Experiment, pipe: _Pipe, form: str) -> None:
+    """Write on a thread of its own, unless too many do."""
+    thread = threading.Thread(target=_write, args=(experiment, pipe, form), name="equipoise-export", daemon=True)
+    with _counting:
+        if len(_running) >= MOST_EXPORTS:
+            raise Overloaded(f"{MOST_EXPORTS} exports are under way, and more at once are not made")
+        _running.add(thread)
+    try:
+        thread.start()
+    except BaseException:
+        _running.discard(thread)
+        raise
+
+
+def _write(experiment: Experiment, pipe: _Pipe, form: str) -> None:
+    """Write an export; whatever happens, its reader learns of it, and others may have one."""
+    try:
+        try:
+            experiment.export(pipe, form)  # type: ignore[arg-type]
+        except _GoneAway:
+            raise
+        except BaseException as error:  # noqa: BLE001
+            pipe.end(error)
+        else:
+            pipe.end(None)
+    except _GoneAway:
+        log.info("an export was given up", extra={"data": {"experiment": experiment.name}})
+    finally:
+        _running.discard(threading.current_thread())

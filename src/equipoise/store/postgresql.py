@@ -18,7 +18,7 @@ from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 from equipoise.errors import StoreError, StoreUnavailable
 from equipoise.store import addresses
 from equipoise.store.database import Database
-from equipoise.store.libpq import Statement, as_array, as_text, send
+from equipoise.store.libpq import Connection, Statement, as_array, as_text, send
 from equipoise.store.sqlite import on_conflict
 
 if TYPE_CHECKING:
@@ -27,6 +27,20 @@ if TYPE_CHECKING:
 _PIECE = 10_000
 _WORTH_COPYING = 4
 _LAST_WRITES = "equipoise_last_writes"
+# A machine that does not answer is given up after half a minute, by us and by the server, which would otherwise keep
+# the locks of a machine that was lost for hours. An address may say otherwise.
+_KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_SERVERS_KEEPALIVE = (
+    "SELECT set_config(name, wanted, false) FROM (VALUES ('tcp_keepalives_idle', '15'), "
+    "('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '30000')) "
+    "AS ours(name, wanted) JOIN pg_settings USING (name)"  # servers before 12 do not know the last one
+)
 _TYPES: dict[type[Any], str] = {
     sa.BigInteger: "bigint",
     sa.Integer: "integer",
@@ -65,8 +79,10 @@ class PostgreSQLDatabase(Database):
                 "client_encoding": "utf8",
                 "application_name": self.application_name,
                 "prepare_threshold": None,  # or a rollback would forget our own prepared statements too
-            },
+            }
+            | {name: value for name, value in _KEEPALIVE.items() if name not in self._url.query},
         )
+        sa.event.listen(engine, "do_connect", _connected)
         sa.event.listen(engine, "connect", _set_up)
         return engine
 
@@ -85,17 +101,25 @@ class PostgreSQLDatabase(Database):
 
     @contextmanager
     def _watched(self, connection: sa.Connection) -> Iterator[None]:
-        """Forget what was to be written; after a lost connection forget all others too, as SQLAlchemy would."""
+        """Forget what was to be written; after a lost connection forget all others too, as SQLAlchemy would.
+
+        What is still read piece by piece is closed here: a cursor that is closed later, when somebody lets go of an
+        error, would do so in the transaction of whoever has the connection then.
+        """
+        driver = _driver(connection)
         try:
             yield
         except BaseException:
             if connection.invalidated:  # closed already, and there is nothing to ask it any more
                 raise
             connection.info.pop(_LAST_WRITES, None)
-            if _driver(connection).closed or _driver(connection).broken:
+            if driver.closed or driver.broken:
                 connection.invalidate()
                 self.engine.dispose()
             raise
+        finally:
+            while driver.streams:
+                driver.streams.pop().close()
 
     def begin_last_writes(self, connection: sa.Connection) -> None:
         """Keep what is written until the commit: all goes to the server in one message, and one comes back."""
@@ -104,7 +128,7 @@ class PostgreSQLDatabase(Database):
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read a snapshot."""
-        with self.engine.begin() as connection:
+        with self.engine.begin() as connection, self._watched(connection):
             # Of this transaction only: what is set for a connection stays when an interrupt comes before it is unset.
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield connection
@@ -184,15 +208,24 @@ class PostgreSQLDatabase(Database):
 
     def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
         """Read through a cursor of the server, so that a long log never has to fit into memory."""
-        with _driver(connection).cursor(name="equipoise_stream") as cursor:
+        driver = _driver(connection)
+        with driver.cursor(name="equipoise_stream") as cursor:
+            driver.streams.append(cursor)
             cursor.execute(statement.replace("?", "%s"), values, binary=True)
             while piece := cursor.fetchmany(_PIECE):
                 yield piece
 
 
-def _set_up(connection: Any, _record: Any) -> None:
+def _connected(_dialect: Any, _record: Any, address: Any, options: Any) -> Connection:
+    """Make a connection of our own kind."""
+    return Connection.connect(*address, **options)
+
+
+def _set_up(connection: Connection, _record: Any) -> None:
     """Prepare a new connection."""
+    connection.identify()
     with connection.cursor() as cursor:
+        cursor.execute(_SERVERS_KEEPALIVE)
         # A plan made while a table was small is kept when it is large; going by the index is right for both.
         cursor.execute("SET enable_seqscan = off")
         cursor.execute("SET jit = off")
@@ -203,9 +236,10 @@ def _set_up(connection: Any, _record: Any) -> None:
     connection.commit()
 
 
-def _driver(connection: sa.Connection) -> Any:
+def _driver(connection: sa.Connection) -> Connection:
     """Return the connection below SQLAlchemy's."""
-    return connection.connection.driver_connection
+    driver: Any = connection.connection.driver_connection
+    return driver  # type: ignore[no-any-return]
 
 
 def _send(connection: sa.Connection, *statements: Statement) -> list[Sequence[Sequence[Any]]]:

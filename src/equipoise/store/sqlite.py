@@ -13,14 +13,11 @@ import sqlalchemy as sa
 
 from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
 from equipoise.store.database import Busy, Database
-from equipoise.store.waiting import begin_writing
+from equipoise.store.waiting import BUSY_SECONDS, begin_writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-BUSY_SECONDS = 60.0
-"""How long to wait for another process to finish writing, before a transaction is begun anew."""
 
 _PIECE = 5_000
 _MOST_ROWS = 64

@@ -7,6 +7,9 @@ import sqlite3
 import time
 from itertools import count
 
+BUSY_SECONDS = 60.0
+"""How long to wait for another process to finish writing, before a transaction is begun anew."""
+
 _FIRST, _SHRINK, _SHORTEST, _RESTING = 0.005, 0.7, 0.0002, 0.002
 _RESTING_AFTER = 1.0
 """Seconds after which somebody must be doing something long, and asking often only burns time."""
@@ -33,7 +36,7 @@ def begin_writing(driver: sqlite3.Connection, patience: float) -> None:
                 return
             time.sleep(_pause(attempt, waited))
     finally:
-        driver.execute(f"PRAGMA busy_timeout = {int(1000 * patience)}")
+        driver.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
 
 
 def _pause(attempt: int, waited: float) -> float:

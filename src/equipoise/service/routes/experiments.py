@@ -1,16 +1,17 @@
 """Experiments: make, list, describe; start and end of enrolment; arms; the weight."""
 
-import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from equipoise.errors import ExperimentExists, InvalidInput
 from equipoise.experiment import Experiment, MissingReward, StoppingRule
+from equipoise.keys import Key
 from equipoise.policies import Policy
 from equipoise.policies.recommended import recommended
 from equipoise.service import models
-from equipoise.service.core import plain
+from equipoise.service.core import Core, plain
 from equipoise.service.routing import (
     ADMINS,
     READERS,
@@ -20,6 +21,8 @@ from equipoise.service.routing import (
     GuardedRoute,
     Service,
     allow,
+    answer,
+    encoded,
     failures,
 )
 
@@ -30,11 +33,12 @@ router = APIRouter(prefix="/experiments", tags=["Experiments"], route_class=Guar
 @allow(*READERS)
 async def list_experiments(core: Service, key: Caller) -> Any:
     """List the experiments that the key may see, oldest first."""
-    found = await core.elsewhere(lambda: Experiment.list(core.store))
-    seen = [one for one in found if key.experiment in (None, one.name)]
-    return {
-        "experiments": [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in seen],
-    }
+
+    def work() -> bytes:
+        seen = [one for one in Experiment.list(core.store) if key.experiment in (None, one.name)]
+        return encoded({"experiments": [vars(one) | {"created_at": one.created_at.isoformat()} for one in seen]})
+
+    return Response(await core.elsewhere(work), media_type="application/json")
 
 
 @router.post(
@@ -45,39 +49,50 @@ async def list_experiments(core: Service, key: Caller) -> Any:
     summary="Make an experiment",
 )
 @allow(*ADMINS)
-async def create(core: Service, key: Caller, body: models.NewExperiment, response: Response) -> Any:
+async def create(core: Service, key: Caller, body: models.NewExperiment) -> Any:
     """Make an experiment. Sending the same again is harmless: it is then answered with 200."""
     key.require(ADMINS, body.name)
     settings = _settings(body)
 
-    def work() -> tuple[Experiment, bool]:
+    def work() -> tuple[bytes, int]:
         try:
-            return Experiment.create(core.store, body.name, who=key.name, **settings), True
+            experiment, status = Experiment.create(core.store, body.name, who=key.name, **settings), 201
         except ExperimentExists:
-            found = core.experiment(body.name, key)
-            if _is_same(found, settings):
-                return found, False
-            raise ExperimentExists(
-                f"the service has an experiment {body.name!r} already", hint="choose another name"
-            ) from None
+            experiment, status = core.experiment(body.name, key), 200
+            if not _is_same(experiment, settings):
+                raise ExperimentExists(
+                    f"the service has an experiment {body.name!r} already", hint="choose another name"
+                ) from None
+        return encoded(experiment.describe()), status
 
-    experiment, new = await core.elsewhere(work)
-    response.status_code = 201 if new else 200
-    return await core.elsewhere(experiment.describe)
+    content, status = await core.elsewhere(work)
+    return Response(content, status, media_type="application/json")
 
 
 @router.get("/{name}", responses=failures(404), response_model=models.Description, summary="Describe an experiment")
 @allow(*READERS)
 async def describe(core: Service, key: Caller, name: ExperimentName) -> Any:
     """Return what an experiment was made with, its arms, and whether it takes new units."""
-    return await core.work(name, key, lambda experiment: experiment.describe())
+    return await answer(core, name, key, lambda experiment: experiment.describe())
 
 
-def _change(path: str, summary: str, text: str, action: Any) -> None:
+async def _changed(
+    core: Core, name: str, key: Key, action: Callable[[Experiment], Any], *, long: bool = False
+) -> Response:
+    """Change an experiment and return the answer, its description."""
+
+    def work(experiment: Experiment) -> dict[str, Any]:
+        action(experiment)
+        return experiment.describe()
+
+    return await answer(core, name, key, work, long=long)
+
+
+def _change(path: str, summary: str, text: str, action: Any, *, long: bool = False) -> None:
     """Add a route that changes an experiment without a body and returns its description."""
 
     async def route(core: Service, key: Caller, name: ExperimentName) -> Any:
-        return await core.changed(name, key, action)
+        return await _changed(core, name, key, action, long=long)
 
     route.__doc__ = text
     route.__name__ = path.strip("/")
@@ -89,7 +104,9 @@ def _change(path: str, summary: str, text: str, action: Any) -> None:
 _change("/pause", "Pause enrolment", "Take no new units for a while.", lambda experiment: experiment.pause())
 _change("/resume", "Resume enrolment", "Take new units again after a pause.", lambda experiment: experiment.resume())
 _change("/stop", "Stop enrolment", "Take no new units any more; rewards are welcome.", lambda one: one.stop())
-_change("/settle", "Settle what is due", "Deal with all units whose window has passed.", lambda one: one.settle())
+_change(
+    "/settle", "Settle what is due", "Deal with all units whose window has passed.", lambda one: one.settle(), long=True
+)
 
 
 @router.post("/{name}/finish", responses=failures(404, 409), response_model=models.Description, summary="Finish")
@@ -97,26 +114,26 @@ _change("/settle", "Settle what is due", "Deal with all units whose window has p
 async def finish(core: Service, key: Caller, name: ExperimentName, body: models.HowToFinish | None = None) -> Any:
     """Close an experiment: no new units, no more rewards, no corrections."""
     anyway = body is not None and body.anyway
-    return await core.changed(name, key, lambda experiment: experiment.finish(anyway=anyway))
+    return await _changed(core, name, key, lambda experiment: experiment.finish(anyway=anyway), long=True)
 
 
 @router.put("/{name}/weight", responses=failures(404, 409), response_model=models.Description, summary="Turn the dial")
 @allow(*ADMINS)
 async def change_weight(core: Service, key: Caller, name: ExperimentName, body: models.NewWeight) -> Any:
     """Change the weight between reward and accuracy, from the next decision on."""
-    return await core.changed(name, key, lambda experiment: experiment.change_weight(body.reward_weight))
+    return await _changed(core, name, key, lambda experiment: experiment.change_weight(body.reward_weight))
 
 
 @router.post("/{name}/arms", responses=failures(404, 409), response_model=models.Description, summary="Add an arm")
 @allow(*ADMINS)
 async def add_arm(core: Service, key: Caller, name: ExperimentName, body: models.NewArm) -> Any:
-    """Add an arm. One of that name that is there already is an error, so look before you try again."""
-    return await core.changed(name, key, lambda experiment: experiment.add_arm(body.name, floor=body.floor))
+    """Add an arm. The same again changes nothing; with another floor, or once paused or retired, it is refused."""
+    return await _changed(core, name, key, lambda experiment: experiment.add_arm(body.name, floor=body.floor))
 
 
 def _arm_change(verb: str, text: str, action: Any) -> None:
     async def route(core: Service, key: Caller, name: ExperimentName, arm: ArmName) -> Any:
-        return await core.changed(name, key, lambda experiment: action(experiment, arm))
+        return await _changed(core, name, key, lambda experiment: action(experiment, arm))
 
     route.__doc__ = text
     route.__name__ = f"{verb}_arm"

@@ -11,7 +11,7 @@ from equipoise.service.routing import NO_KEY, READERS, Caller, GuardedRoute, Ser
 router = APIRouter(tags=["Operations"], route_class=GuardedRoute)
 
 
-@router.get("/healthz", response_model=models.Health, summary="Alive?")
+@router.get("/healthz", responses=failures(public=True), response_model=models.Health, summary="Alive?")
 @allow(*NO_KEY)
 async def healthz() -> Any:
     """Answer, which shows that the process is alive."""
@@ -20,14 +20,14 @@ async def healthz() -> Any:
 
 @router.get(
     "/readyz",
+    responses=failures(public=True),
     response_model=models.Health,
-    responses={503: {"model": models.Failure, "description": "The store is away."}},
     summary="Ready?",
 )
 @allow(*NO_KEY)
 async def readyz(core: Service) -> Any:
     """Look into the store, which shows that requests can be served."""
-    await core.elsewhere(core.look)
+    await core.look()
     return {"status": "ok"}
 
 

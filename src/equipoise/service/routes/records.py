@@ -3,17 +3,30 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
 
+from equipoise.errors import InvalidInput
+from equipoise.experiment import Experiment
 from equipoise.experiment.exporting import COLUMNS
 from equipoise.service import models
 from equipoise.service.core import plain
-from equipoise.service.routing import ADMINS, READERS, Caller, ExperimentName, GuardedRoute, Service, allow, failures
-from equipoise.service.streaming import exported
+from equipoise.service.routing import (
+    ADMINS,
+    READERS,
+    Caller,
+    ExperimentName,
+    GuardedRoute,
+    Service,
+    allow,
+    answer,
+    failures,
+)
+from equipoise.service.streaming import ExportResponse, exported
 
 router = APIRouter(prefix="/experiments/{name}", tags=["Records"], route_class=GuardedRoute)
 
 MOST_EVENTS = 10_000
+MOST_PLACES = 1_000_000
+"""Points times arms of one history, which takes some 50 MB then."""
 _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/octet-stream"}
 
 
@@ -21,7 +34,7 @@ _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "pa
 @allow(*READERS)
 async def status(core: Service, key: Caller, name: ExperimentName) -> Any:
     """Return where an experiment stands: arms, totals, intervals that hold at all times, stopping rules."""
-    return (await core.work(name, key, lambda experiment: experiment.status())).to_dict()
+    return await answer(core, name, key, lambda experiment: experiment.status().to_dict())
 
 
 @router.get("/history", responses=failures(404), response_model=models.Past, summary="How it went")
@@ -30,10 +43,25 @@ async def history(
     core: Service,
     key: Caller,
     name: ExperimentName,
-    points: Annotated[int, Query(ge=1, le=100_000, description="At most so many.")] = 100,
+    points: Annotated[
+        int, Query(ge=1, le=100_000, description=f"At most so many; times arms, at most {MOST_PLACES:,}.")
+    ] = 100,
 ) -> Any:
     """Return counts and means at evenly spaced events, for charts."""
-    return plain(await core.work(name, key, lambda experiment: experiment.history(points)))
+    return await answer(core, name, key, lambda experiment: _past(experiment, points), long=True)
+
+
+def _past(experiment: Experiment, points: int) -> dict[str, Any]:
+    """Return how an experiment went, for an answer; arrays stay what they are, as they may be large."""
+    n_arms = len(experiment.describe()["arms"])
+    most = max(1, MOST_PLACES // n_arms)
+    if points > most:
+        raise InvalidInput(
+            f"points must be at most {most:,} for {n_arms:,} arms; got {points:,}",
+            hint=f"a history has at most {MOST_PLACES:,} points times arms; the log has everything",
+        )
+    found = experiment.history(points)
+    return vars(found) | {"at": [when.isoformat() for when in found.at]}
 
 
 @router.get("/events", responses=failures(404), response_model=models.Events, summary="The log")
@@ -46,7 +74,11 @@ async def events(
     limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="At most so many.")] = 1_000,
 ) -> Any:
     """Return a page of the log, from the event after this number on; `next` is where to go on."""
-    found = await core.work(name, key, lambda experiment: experiment.events_page(after, limit))
+    return await answer(core, name, key, lambda experiment: _page(experiment, after, limit))
+
+
+def _page(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
+    found = experiment.events_page(after, limit)
     return {"events": [event.to_dict() for event in found], "next": found[-1].number if found else after}
 
 
@@ -59,7 +91,7 @@ async def events(
             "content": {kind.split(";")[0]: {"schema": {"type": "string"}} for kind in _TYPES.values()},
         }
     },
-    response_class=StreamingResponse,
+    response_class=ExportResponse,
     summary="All units as a table",
 )
 @allow(*READERS)
@@ -73,7 +105,7 @@ async def export(
     experiment = await core.work(name, key, lambda found: found)
     pieces = await exported(experiment, format)
     headers = {"content-disposition": f'attachment; filename="export.{format}"'}
-    return StreamingResponse(pieces, media_type=_TYPES[format], headers=headers)
+    return ExportResponse(pieces, media_type=_TYPES[format], headers=headers)
 
 
 @router.get("/what-if", responses=failures(404, 409), response_model=models.WhatIf, summary="Another weight")
@@ -85,18 +117,18 @@ async def what_if(
     reward_weight: Annotated[float, Query(ge=0, le=1, description="The weight to try.", examples=[0.9])],
 ) -> Any:
     """Return the allocation another weight would ask for now, and its price in reward and error."""
-    return plain(await core.work(name, key, lambda experiment: experiment.what_if(reward_weight)))
+    return await answer(core, name, key, lambda experiment: plain(experiment.what_if(reward_weight)))
 
 
 @router.get("/verify", responses=failures(404, 409), response_model=models.Verification, summary="Replay the log")
 @allow(*READERS)
 async def verify(core: Service, key: Caller, name: ExperimentName) -> Any:
     """Replay the log from nothing and compare every decision and statistic; the first difference is answered 409."""
-    return plain(await core.work(name, key, lambda experiment: experiment.verify()))
+    return await answer(core, name, key, lambda experiment: plain(experiment.verify()), long=True)
 
 
 @router.post("/rebuild", responses=failures(404, 409), response_model=models.Rebuilt, summary="Rebuild from the log")
 @allow(*ADMINS)
 async def rebuild(core: Service, key: Caller, name: ExperimentName) -> Any:
     """Write statistics and everything else that is kept from the log anew."""
-    return {"changed": await core.work(name, key, lambda experiment: experiment.rebuild())}
+    return await answer(core, name, key, lambda experiment: {"changed": experiment.rebuild()}, long=True)

@@ -1,0 +1,233 @@
+"""Answers as large as an experiment is: they keep nobody waiting, and are what the document says of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import closing
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from service_api import Api, path_of
+from service_runner import serving_here
+
+import equipoise as eq
+from equipoise.experiment import Event, History
+from equipoise.service import Settings, routing
+from equipoise.service.core import plain
+from equipoise.service.routes import records
+from equipoise.service.routing import encoded
+
+ARMS = [f"arm {i}" for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def store():
+    store = eq.open_store("memory:")
+    made = eq.Experiment.create(store, "x", arms=ARMS, policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
+    made.ask_many([(f"u{i}", {"number": i}) for i in range(300)])
+    made.tell_many([(f"u{i}", i / 7) for i in range(200)])
+    return store
+
+
+@pytest.fixture(scope="module")
+def here(store):
+    with serving_here(store, Settings(open=True)) as here:
+        yield here
+
+
+@pytest.fixture
+def api(here):
+    with closing(Api(here.url)) as api:
+        yield api
+
+
+# Nobody waits
+
+
+def test_others_are_answered_while_a_page_of_the_log_is_put_together(here, api, monkeypatch):
+    _others_are_answered_meanwhile(here, api, monkeypatch, Event, "to_dict", path_of("x", "events"))
+
+
+def test_others_are_answered_while_a_status_is_put_together(here, api, monkeypatch):
+    _others_are_answered_meanwhile(here, api, monkeypatch, eq.experiment.Status, "to_dict", path_of("x", "status"))
+
+
+@pytest.mark.parametrize(
+    "path", ["/experiments", path_of("x"), *(path_of("x", what) for what in ("status", "history", "events"))]
+)
+def test_others_are_answered_while_an_answer_is_encoded(here, api, monkeypatch, path):
+    _others_are_answered_meanwhile(here, api, monkeypatch, routing, "_encoded", path)
+
+
+def _others_are_answered_meanwhile(here, api, monkeypatch, owner, name, path):
+    """Hold what makes an answer until somebody else has theirs."""
+    begun, go_on, inner = threading.Event(), threading.Event(), getattr(owner, name)
+
+    def held(*arguments):
+        begun.set()
+        assert go_on.wait(20)
+        return inner(*arguments)
+
+    monkeypatch.setattr(owner, name, held)
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(api("GET", path)))
+    asking.start()
+    try:
+        assert begun.wait(20)
+        with closing(Api(here.url)) as other:
+            assert other("GET", "/healthz", timeout=10).status_code == 200
+        assert not answers
+    finally:
+        go_on.set()
+        asking.join()
+    assert answers[0].status_code == 200
+
+
+GROWING = [
+    ("GET", "/experiments", None),
+    ("GET", path_of("x"), None),
+    ("GET", path_of("x", "status"), None),
+    ("GET", path_of("x", "history"), None),
+    ("GET", path_of("x", "events"), None),
+    ("GET", path_of("x", "what-if") + "?reward_weight=0.9", None),
+    ("PUT", path_of("x", "weight"), {"reward_weight": 0.5}),
+    ("POST", path_of("x", "settle"), None),
+    ("POST", path_of("x", "assignments", "many"), {"units": ["u0", "u1"]}),
+    ("POST", path_of("x", "rewards", "many"), {"rewards": [{"unit": "u7", "reward": 1}]}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), GROWING, ids=[f"{method} {path}" for method, path, _ in GROWING])
+def test_what_grows_with_an_experiment_is_not_left_to_the_framework_which_would_encode_it_where_requests_come_in(
+    api, monkeypatch, method, path, body
+):
+    left = []
+    monkeypatch.setattr("fastapi.routing.serialize_response", lambda **given: left.append(given))
+    api("GET", "/healthz")
+    assert len(left) == 1  # or else this would notice nothing
+    assert api.data(method, path, body)
+    assert len(left) == 1
+
+
+def test_a_large_body_is_read_elsewhere(here, api, monkeypatch):
+    read, inner = [], routing.decoded_body
+
+    def noting(body):
+        read.append(threading.current_thread().name)
+        return inner(body)
+
+    monkeypatch.setattr(routing, "decoded_body", noting)
+    for n_units in (1, 9_000):
+        units = [f"nobody knows {i}" for i in range(n_units)]
+        rewards = [{"unit": unit, "reward": 1} for unit in units]
+        api.refused(404, "UnknownUnit", "POST", path_of("x", "rewards", "many"), {"rewards": rewards})
+    large = b'{"rewards": [' + b" " * 200_000
+    assert "JSON" in api.refused(400, "InvalidInput", "POST", path_of("x", "rewards", "many"), large)
+    assert [name.startswith("equipoise-work") for name in read] == [False, True, True]
+
+
+# What they say
+
+
+@pytest.mark.parametrize(("method", "path", "body"), GROWING, ids=[f"{method} {path}" for method, path, _ in GROWING])
+def test_answers_are_what_the_document_says(api, method, path, body):
+    document = api.data("GET", "/openapi.json")
+    place = path.partition("?")[0].replace("/experiments/x", "/experiments/{name}")
+    schema = document["paths"][place][method.lower()]["responses"]["200"]["content"]["application/json"]["schema"]
+    answer = api(method, path, body)
+    assert answer.headers["content-type"] == "application/json"
+    Draft202012Validator(schema | {"components": document["components"]}).validate(answer.json())
+
+
+@pytest.mark.parametrize("points", [1, 7, 100, 100_000 // 12])
+def test_a_history_is_that_of_the_experiment(api, store, points):
+    found = api.data("GET", path_of("x", "history"), params={"points": points})
+    assert found == plain(eq.Experiment.open(store, "x").history(points))
+    if points > 1:
+        assert found["mean"][0].count(None) >= 11  # of which nothing is known after the first event
+
+
+def test_the_log_is_that_of_the_experiment_in_pages_of_any_size(api, store):
+    expected = [event.to_dict() for event in eq.Experiment.open(store, "x").events()]
+    for limit in (100, 10_000):
+        found, after = [], 0
+        while page := api.data("GET", path_of("x", "events"), params={"after": after, "limit": limit}):
+            found, after = found + page["events"], page["next"]
+            if not page["events"]:
+                break
+        assert found == expected
+        assert after == len(expected)
+
+
+def test_attributes_that_are_no_text_do_not_make_the_log_unreadable(api, store):
+    """An experiment takes halves of surrogate pairs in free data; no UTF-8 can hold them, but JSON can."""
+    attributes = {"half": "\ud83d", "large": 10**40}
+    eq.Experiment.create(store, "odd", arms=["a", "b"], policy=eq.Uniform()).ask("ada", attributes)
+    events = api.data("GET", path_of("odd", "events"))["events"]
+    assert events[-1]["details"]["attributes"] == attributes
+
+
+def test_a_history_has_only_so_many_points_times_arms(api, monkeypatch):
+    def history(points):
+        return "GET", f"{path_of('x', 'history')}?points={points}"
+
+    monkeypatch.setattr(records, "MOST_PLACES", 600)
+    assert len(api.data(*history(50))["number"]) <= 50
+    told = api.refused(422, "InvalidInput", *history(51))
+    assert told.startswith("points must be at most 50 for 12 arms; got 51\n") and "600" in told
+    monkeypatch.setattr(records, "MOST_PLACES", 5)
+    assert len(api.data(*history(1))["number"]) == 1  # whatever an experiment has, where it stands is told
+
+
+def test_of_many_arms_fewer_points_are_allowed(api, store):
+    eq.Experiment.create(store, "wide", arms=[str(i) for i in range(5_000)], policy=eq.Uniform())
+    path = path_of("wide", "history")
+    api.data("GET", path)
+    told = api.refused(422, "InvalidInput", "GET", path, params={"points": 201})
+    assert "at most 200 for 5,000 arms" in told
+
+
+# In pieces
+
+VALUES = st.floats() | st.none() | st.integers(-5, 5) | st.text(max_size=3)
+ROWS = st.lists(VALUES | st.dictionaries(st.text(max_size=2), st.booleans()) | st.lists(VALUES), max_size=30)
+
+
+@given(
+    data=st.dictionaries(st.text(max_size=3), ROWS | ROWS.map(tuple) | st.integers() | st.text(max_size=5), max_size=4)
+)
+def test_in_pieces_it_is_the_same(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routing, "_VALUES_AT_ONCE", 7)
+        assert encoded(data) == msgspec.json.encode(data)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1,), (9,), (10,), (11,), (0, 3), (7, 3), (2, 40), (3, 0)])
+def test_arrays_are_encoded_as_lists(shape, monkeypatch):
+    monkeypatch.setattr(routing, "_VALUES_AT_ONCE", 10)
+    counts = np.arange(np.prod(shape)).reshape(shape)
+    means = np.where(counts % 4 == 1, np.nan, counts / 7)
+    assert json.loads(encoded({"counts": counts, "means": means})) == plain({"counts": counts, "means": means})
+
+
+def test_a_long_list_is_encoded_a_part_at_a_time(monkeypatch):
+    """While one is encoded no other thread has a turn, so none may be as long as an experiment is."""
+    parts, inner = [], routing._encoded
+    monkeypatch.setattr(routing, "_encoded", lambda value: parts.append(np.size(value)) or inner(value))
+    past = History(
+        arms=tuple(map(str, range(100))),
+        number=np.arange(5_000),
+        at=(),
+        assigned=np.ones((5_000, 100), np.int64),
+        rewarded=np.ones((5_000, 100), np.int64),
+        mean=np.full((5_000, 100), 0.5),
+        std=np.full((5_000, 100), np.nan),
+    )
+    assert len(encoded(vars(past))) > 5_000_000
+    assert len(parts) > 200
+    assert max(parts) <= 10_000
