@@ -5,12 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import sqlite3
+import subprocess
+import time
 from contextlib import closing, suppress
 
 import httpx
 import pytest
 from service_api import Api, checked, path_of
 from service_runner import serving_here
+from tools import need
 
 import equipoise as eq
 from equipoise.keys import create_key
@@ -263,6 +267,109 @@ def test_an_answer_sent_in_one_piece_is_the_one_sent_in_two(here):
     assert all(b"\r\ndate: " in answer for answer in answers)
 
 
+def _request(here, unit, *more, method="POST"):
+    body = json.dumps({"unit": unit}).encode()
+    lines = [
+        f"{method} {ASK} HTTP/1.1".encode(),
+        b"Host: localhost",
+        f"Authorization: Bearer {here[1]}".encode(),
+        b"Content-Type: application/json",
+        b"Content-Length: %d" % len(body),
+        *more,
+    ]
+    return b"\r\n".join(lines) + b"\r\n\r\n", body
+
+
+UPGRADE = (b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAAAAIAAAAB")
+
+
+@pytest.mark.parametrize("pause", [0, 0.1])
+def test_a_wish_for_another_protocol_is_not_heard(here, pause):
+    """As Java's HttpClient and curl --http2 have it; the body may come in a packet of its own."""
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        for number in range(3):
+            head, body = _request(here, f"upgrade-{pause}-{number}", *UPGRADE)
+            if pause:
+                connection.sendall(head)
+                time.sleep(pause)
+                connection.sendall(body)
+            else:
+                connection.sendall(head + body)
+            line, _, found = _head_and_body(connection.recv(65_536))
+            assert line == b"HTTP/1.1 201 Created" and found["unit"] == f"upgrade-{pause}-{number}"
+
+
+def test_curl_may_ask_for_http_2(here):
+    need("curl")
+    command = ["curl", "--silent", "--http2", "--header", f"Authorization: Bearer {here[1]}"]
+    command += ["--header", "Content-Type: application/json", "--data", '{"unit": "curl"}', here[0].url + ASK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["unit"] == "curl"
+
+
+def test_a_head_in_pieces_with_such_a_wish_is_answered_once_and_the_connection_ends(here):
+    inside = f"GET /experiments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {here[1]}\r\n\r\n".encode()
+    head, _ = _request(here, "x", *UPGRADE)
+    head = head.replace(b"Content-Length: 13", b"Content-Length: %d" % len(inside))
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        connection.sendall(head[:50])
+        time.sleep(0.1)
+        connection.sendall(head[50:])
+        time.sleep(0.1)
+        said = b""
+        with suppress(OSError):
+            connection.sendall(inside)
+            while piece := connection.recv(65_536):
+                said += piece
+    assert said.count(b"HTTP/1.1 ") == 1 and b"connection: close" in said
+
+
+def test_an_answer_to_head_has_no_body():
+    store = eq.open_store("memory:")
+    with serving_here(store, Settings(open=True)) as open_here:
+        head = b"HEAD /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", open_here.port), timeout=10) as connection:
+            for _ in range(3):
+                connection.sendall(head)
+                time.sleep(0.1)
+                answer = connection.recv(65_536)
+                assert answer.startswith(b"HTTP/1.1 421 ") and answer.endswith(b"\r\n\r\n")
+
+
+def test_the_beginning_of_the_next_request_does_not_spoil_an_answer(here):
+    """A large body and the start of a head in one piece; and half a head while an answer is still due."""
+    units = json.dumps({"units": [f"unit-{number:06}" for number in range(8_000)]}).encode()
+    many = _request(here, "x")[0].replace(b"/assignments ", b"/assignments/many ")
+    many = many.replace(b"Content-Length: 13", b"Content-Length: %d" % len(units))
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=20) as connection:
+        connection.sendall(many + units + b"GET /healthz HTTP/1.1\r\nHost: loc")
+        connection.sendall(b"alhost\r\nConnection: close\r\n\r\n")
+        said = b""
+        while piece := connection.recv(2**20):
+            said += piece
+    assert said.startswith(b"HTTP/1.1 200 OK") and said.count(b"HTTP/1.1 200 OK") == 2
+    assert said.endswith(b'{"status":"ok"}')
+
+
+def test_half_a_request_does_not_take_the_place_of_an_answer_that_is_due(tmp_path):
+    path = tmp_path / "x.db"
+    store = eq.open_store(f"sqlite:///{path}")
+    experiment(store)
+    key = create_key(store, role="admin")[1]
+    with serving_here(store, Settings(body_seconds=0.3)) as slow, closing(sqlite3.connect(path)) as other:
+        head, body = _request((slow, key), "late")
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        with socket.create_connection(("127.0.0.1", slow.port), timeout=10) as connection:
+            connection.sendall(head + body + b"GET /heal")
+            time.sleep(0.8)
+            other.execute("ROLLBACK")
+            said = b""
+            while piece := connection.recv(65_536):
+                said += piece
+        assert said.startswith(b"HTTP/1.1 201 Created") and said.count(b"HTTP/1.1 ") == 1
+
+
 def test_requests_sent_without_waiting_are_answered_in_order(here):
     start = f"POST {ASK} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {here[1]}\r\n".encode()
     requests = b""
@@ -347,6 +454,19 @@ def test_pages_of_a_named_site_may_call():
             assert "x-equipoise-error" in answer.headers["access-control-expose-headers"].lower()
         answer = api("POST", ASK, {"unit": "ada"}, headers={"origin": "https://evil.example"})
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+def test_pages_of_strangers_may_not_use_an_open_service(origin):
+    store = eq.open_store("memory:")
+    experiment(store)
+    with serving_here(store, Settings(open=True, cors_origins=("https://school.example",))) as open_here:
+        place = open_here.url + path_of("x", "pause")
+        refused = httpx.post(place, headers={"Origin": origin})
+        assert refused.status_code == 403 and "--cors-origin" in refused.json()["hint"]
+        assert eq.Experiment.open(store, "x").status().state == "enrolling"
+        for friend in ("http://localhost:3000", "https://school.example"):
+            assert httpx.post(place, headers={"Origin": friend}).status_code == 200
 
 
 def test_an_open_service_answers_only_to_its_own_name():

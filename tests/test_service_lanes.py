@@ -15,7 +15,7 @@ from service_runner import serving_here
 
 import equipoise as eq
 from equipoise.experiment import carrying_out
-from equipoise.keys import create_key
+from equipoise.keys import create_key, list_keys, revoke_key
 from equipoise.service import Settings, lanes
 
 ASK = path_of("x", "assignments")
@@ -207,6 +207,69 @@ def test_while_another_process_writes_the_event_loop_goes_on(bench, planning_thr
         other.execute("ROLLBACK")
     assert {one.result().status_code for one in waiting} == {201}
     assert "lane" in planning_threads[0]
+
+
+def test_an_error_while_preparing_ends_no_lane(bench, monkeypatch):
+    assert bench.ask("u0").result().status_code == 201
+
+    def out_of_memory(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(lanes, "prepare", out_of_memory)
+    assert [bench.ask(f"u{i}").result().status_code for i in range(1, 4)] == [201] * 3
+
+
+def test_a_connection_is_as_patient_after_a_prepared_transaction_as_before(bench):
+    assert bench.ask("u0").result().status_code == 201
+    with bench.here.core.store.database.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+
+
+def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
+    with bench_of(tmp_path / "x.db", wait_seconds=0.5) as bench:
+        with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = [bench.people.submit(bench.api, "POST", path_of("x", "pause")) for _ in range(10)]
+            told = [one.result() for one in waiting]
+            assert {answer.status_code for answer in told} == {503}
+            assert "not known" in told[0].json()["error"]
+            started = time.monotonic()
+            assert bench.api("GET", "/readyz").status_code == 200
+            assert bench.api("GET", path_of("x", "status")).status_code == 200
+            assert time.monotonic() - started < 2
+            other.execute("ROLLBACK")
+        until = time.monotonic() + 10
+        while bench.api.data("GET", path_of("x", "status"))["state"] != "paused":
+            assert time.monotonic() < until
+
+
+def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.service.core._MOST_WAITING", 3)
+    with bench_of(tmp_path / "x.db", wait_seconds=5) as bench:
+        with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = [bench.people.submit(bench.api, "POST", path_of("x", "pause")) for _ in range(3)]
+            bench.wait_for(3)
+            time.sleep(0.1)
+            assert "too many" in bench.api("GET", path_of("x", "status")).json()["error"]
+            assert bench.api("GET", "/readyz").status_code == 200
+            other.execute("ROLLBACK")
+        assert {one.result().status_code for one in waiting} == {200}
+        assert bench.api("GET", path_of("x", "status")).status_code == 200
+
+
+def test_keys_are_read_again_after_an_error_that_nobody_expected(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("equipoise.service.core._KEYS_SECONDS", 0.1)
+    with bench_of(tmp_path / "x.db") as bench:
+        read = bench.here.core.keys.read
+        monkeypatch.setattr(bench.here.core.keys, "read", lambda **_: 1 / 0)
+        time.sleep(0.5)
+        monkeypatch.setattr(bench.here.core.keys, "read", read)
+        [key] = list_keys(bench.here.core.store)
+        revoke_key(bench.here.core.store, key.id)
+        time.sleep(0.5)
+        assert bench.api("GET", "/experiments").status_code == 401
+        assert "keys could not be read" in caplog.text
 
 
 def test_a_store_that_fails_fails_the_whole_batch_which_may_be_sent_again(bench, monkeypatch):

@@ -65,7 +65,7 @@ PUT = b"POST /experiments HTTP/1.1\r\nhost: localhost\r\ncontent-type: applicati
 def test_a_head_that_dribbles_in_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, letters(HEAD), 0.05)
-    assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + 2
+    assert said.startswith(b"HTTP/1.1 408 ") and SECONDS * 0.8 < seconds < SECONDS + 2
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 10000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
@@ -73,6 +73,33 @@ def test_a_large_body_of_nobody_in_particular_is_not_waited_for(here, framing):
     with connected(here) as connection:
         connection.sendall(PUT + framing)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+
+
+def test_short_bodies_that_never_come_keep_nobody_out_who_has_a_key():
+    store = eq.open_store("memory:")
+    key = create_key(store, role="admin")[1]
+    with serving_here(store, Settings(requests_in_flight=5)) as here, ExitStack() as stack:
+        for _ in range(20):
+            connection = stack.enter_context(connected(here))
+            connection.sendall(PUT + b"content-length: 9999\r\n\r\n{")
+        with closing(Api(here.url, key)) as api:
+            assert api.data("GET", "/experiments") == {"experiments": []}
+        assert here.core.metrics.in_flight == 0
+
+
+@pytest.mark.parametrize("path", [b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
+def test_what_is_open_to_all_takes_no_large_bodies(here, path):
+    for framing in (b"content-length: 2000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
+        with connected(here) as connection:
+            connection.sendall(b"POST " + path + b" HTTP/1.1\r\nhost: localhost\r\n" + framing)
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
+
+
+def test_only_what_is_named_is_open_to_all(here):
+    with closing(Api(here.url)) as nobody:
+        assert nobody("GET", "/docs-not-there").status_code == 401
+        assert nobody("GET", "/healthz/x").status_code == 401
+        assert nobody("GET", "/docs").status_code == 200
 
 
 def test_a_connection_that_says_nothing_is_cut_off(here):

@@ -23,7 +23,10 @@ log = logging.getLogger("equipoise.service")
 MOST_EXPORTS = 4
 """How many exports a process writes at once: each holds a connection, and keeps the database from tidying up."""
 STALL_SECONDS = 30.0
-"""How long a client may take nothing of an export before that is given up."""
+"""How long a client may take nothing of an export before that is given up.
+
+What it takes is seen in steps as large as a third of the system's buffer for its connection, of up to some megabytes.
+"""
 
 _WAITING = 16
 """Pieces that may wait for a slow client."""
