@@ -25,6 +25,7 @@ from service_runner import ENVIRONMENT, running_service, serving_here
 import equipoise as eq
 from equipoise.keys import create_key
 from equipoise.service import Settings, serving
+from equipoise.service.listening import open_port
 
 ASK = path_of("x", "assignments")
 
@@ -144,6 +145,47 @@ def test_a_port_that_is_taken_is_told(tmp_path, workers):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_two_servers_that_start_together_do_not_share_a_port(tmp_path, workers):
+    """Before any process of the first one listens."""
+    with closing(open_port("127.0.0.1", 0, processes=2)) as first:
+        port = str(first.getsockname()[1])
+        done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port, "--workers", workers)
+        assert done.returncode == 1 and "already in use" in done.stderr
+        assert not (tmp_path / "x.db").exists()
+    open_port("127.0.0.1", int(port), processes=2).close()
+
+
+def test_a_host_that_does_not_exist_is_told(tmp_path):
+    done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--host", "nohost.invalid")
+    assert done.returncode == 1
+    assert "nohost.invalid" in done.stderr and "--host" in done.stderr
+
+
+@pytest.mark.parametrize("options", [["--workers", "2", "--open"], []])
+def test_a_store_in_memory_is_for_one_process_without_keys(options):
+    done = run("serve", "--store", "memory:", "--port", "0", *options)
+    assert done.returncode == 2
+    assert "belongs to one process" in done.stderr
+
+
+def test_it_ends_in_time_though_the_store_is_stuck(path, key):
+    with running_service(f"sqlite:///{path}", "--wait", "60") as service, closing(Api(service.url, key)) as api:
+        api.data("POST", ASK, {"unit": "ada"})
+        with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(2) as people:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = [people.submit(api, "POST", path_of("x", "pause"))]
+            waiting += [people.submit(api, "POST", ASK, {"unit": "bob"})]
+            time.sleep(0.5)
+            started = time.monotonic()
+            assert service.stop() == 0
+            assert time.monotonic() - started < 39
+            for one in waiting:
+                assert one.result().status_code == 503
+                assert "whether this was recorded is not known" in one.result().json()["error"]
+    assert "Traceback" not in service.said
+
+
 def test_options_of_the_command_reach_the_service(path, key):
     options = ["--open", "--cors-origin", "https://a.example", "--cors-origin", "https://b.example"]
     options += ["--most-bytes", "1000", "--most-units", "3", "--log-format", "json", "--access-log"]
@@ -236,6 +278,7 @@ def test_several_processes_serve_count_together_and_end_together(path, key):
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)  # one that dies is replaced
         wait_until(lambda: len(set(children(service.process.pid)) - {workers[0]}) >= 2, 20)
+        wait_until(lambda: "a process died and was started anew" in service.said, 20)
         wait_until(lambda: _accepts(service.port), 20)
         everybody = children(service.process.pid)
         assert service.stop() == 0

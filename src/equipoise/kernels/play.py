@@ -144,9 +144,7 @@ def advance(
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
         least = pulls[fewest]
-        if not drawn and (
-            rule.kind == UNIFORM or least < rule.rewards_needed or least < rule.forcing * math.sqrt(t)
-        ):
+        if not drawn and (rule.kind == UNIFORM or least < rule.rewards_needed or least < rule.forcing * math.sqrt(t)):
             arm = fewest
         else:
             arm = -1

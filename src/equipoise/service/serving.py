@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import ipaddress
+import logging
 import os
 import resource
 import shlex
@@ -13,12 +14,14 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from equipoise import __version__
 from equipoise.errors import InvalidInput, MissingExtra
 from equipoise.printing import slow_start_note
+from equipoise.service import logs
 from equipoise.service.application import create_app
 from equipoise.service.listening import BACKLOG, open_port
 from equipoise.service.settings import Settings
@@ -31,8 +34,13 @@ if TYPE_CHECKING:
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
 """How the processes of a server learn what to serve."""
 
-GRACE_SECONDS = 30
+GRACE_SECONDS = 20
 """How long requests that were accepted may take to be finished at shutdown."""
+
+END_SECONDS = 3
+"""How long threads may take after that."""
+
+log = logging.getLogger("equipoise.service")
 
 
 def serve(
@@ -58,11 +66,16 @@ def serve(
             f"a service without keys may listen on this machine only; got host {host}",
             hint="use 127.0.0.1 with --open, or keys without it",
         )
+    if url.startswith("memory:") and (workers > 1 or not settings.open):
+        raise InvalidInput(
+            "a store in memory belongs to one process, and no key can be made for it",
+            hint="use a file, sqlite:///school.db; or one process with --open",
+        )
+    listening = open_port(host, port, workers)  # first, so that a port that is taken leaves nothing behind
     _look(url, settings, say)
     with slow_start_note():
         _compile()
     _raise_limit_of_files()
-    listening = open_port(host, port, workers)
     where = _address(listening, host)
     os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
     config = server_config("equipoise.service.serving:application", settings, workers)
@@ -79,6 +92,7 @@ def serve(
 
     with tempfile.TemporaryDirectory(prefix="equipoise-") as directory:
         os.environ[SHARED] = directory
+        logs.set_up(log_format)
         run_several(config, listening, say_where)
 
 
@@ -120,7 +134,6 @@ def run_here(config: Any, listening: socket.socket) -> None:
 
 def application() -> Application:
     """Return the application of one process of a server."""
-    from equipoise.service import logs
     from equipoise.service.protocol import PatientProtocol
     from equipoise.store import open_store
 
@@ -129,7 +142,7 @@ def application() -> Application:
     PatientProtocol.seconds = settings.body_seconds
     _raise_limit_of_files()
     _compile()
-    app = create_app(open_store(os.environ[URL]), settings)
+    app = _ending_for_sure(create_app(open_store(os.environ[URL]), settings))
     _collect_rarely()
     return _ending_with_parent(app) if os.environ.get("EQUIPOISE_SERVICE_PARENT") else app
 
@@ -227,6 +240,14 @@ def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], 
             if self._answered():
                 when_ready()
 
+        def keep_subprocess_alive(self) -> None:
+            before = list(self.processes)
+            super().keep_subprocess_alive()
+            for old, new in zip(before, self.processes, strict=True):
+                if old is not new:
+                    data = {"pid": old.pid, "exit_code": old.exitcode, "new_pid": new.pid}
+                    log.error("a process died and was started anew", extra={"data": data})
+
         def _answered(self) -> bool:
             """Wait until the first process answers, and return whether one does."""
             while not self.signal_queue and any(process.process.is_alive() for process in self.processes):
@@ -238,6 +259,19 @@ def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], 
     os.environ["EQUIPOISE_SERVICE_PARENT"] = str(os.getpid())
     with contextlib.suppress(KeyboardInterrupt):
         Processes(config, sockets=[listening]).run()
+
+
+def _ending_for_sure(app: Application) -> Application:
+    """Return the application, whose process ends soon after it, whatever a thread may still be waiting for."""
+
+    async def ending(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        if scope["type"] == "lifespan":  # all is done that could be done in time
+            ender = threading.Timer(END_SECONDS, os._exit, (0,))
+            ender.daemon = True
+            ender.start()
+
+    return ending
 
 
 def _ending_with_parent(app: Application) -> Application:
