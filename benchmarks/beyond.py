@@ -35,8 +35,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "8 first rewards": {"first_rewards": 8},
     "without forcing": {"forcing": 0.0},
 }
-N_ABLATED, FEW = 20, 20
-"""Ablations are played on so many of the judging instances, policies that are only looked at in so few runs."""
+N_ABLATED, ABLATED_RUNS, FEW = 20, 50, 20
+"""Ablations are played on so many of the judging instances in so many runs; others are only looked at."""
 
 
 def policies(instance: Instance, number: int) -> dict[str, eq.Policy]:
@@ -61,7 +61,7 @@ def play(instance: Instance, number: int, runs: int, horizon: int, workers: int 
     steps = instance.checkpoints(horizon)
     regret = {}
     for name, policy in policies(instance, number).items():
-        count = runs if name in (OURS, PAPERS, *ABLATIONS) else min(runs, FEW)
+        count = min(runs, {OURS: runs, PAPERS: runs}.get(name, ABLATED_RUNS if name in ABLATIONS else FEW))
         played = eq.simulate(policy, instance.arms, steps[-1], count, seed=SEED, checkpoints=steps, workers=workers)
         regret[name] = played.rescaled_regret(reward_weight=instance.reward_weight)[0]
     figures = {name: _figures(values, regret[PAPERS][: len(values)]) for name, values in regret.items()}

@@ -276,7 +276,7 @@ def test_every_block_works_and_gives_what_is_shown(tmp_path, monkeypatch):
             created = json.loads((reader.folder / "created.json").read_text(encoding="utf-8"))
             assert created["name"] == "fractions"
             again = anna("POST", "/experiments/fractions/assignments", {"unit": "pupil-42"}).json()
-            assert (again["arm"], again["new"]) == ("number line", False)
+            assert (again["arm"], again["new"]) == ("pie", False)
             reward = "/experiments/fractions/assignments/pupil-42/reward"
             anna.refused(409, "RewardConflict", "PUT", reward, {"reward": 0.5})
             events = anna.data("GET", "/experiments/fractions/events?after=0")["events"]

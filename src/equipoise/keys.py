@@ -184,6 +184,8 @@ class KeyRing:
         hint = "send Authorization: Bearer KEY; equipoise keys create makes one"
         if token is None:
             return NotAuthenticated("this needs a key", hint=hint)
+        if not token:
+            return NotAuthenticated("the key is empty", hint=hint)
         parts = _TOKEN.fullmatch(token)
         hashed, key, *_ = _NOBODY if parts is None else self._keys.get(parts[1], _NOBODY)
         if parts is not None and hmac.compare_digest(hashed, _hash(parts[2])):

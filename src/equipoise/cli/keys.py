@@ -67,7 +67,7 @@ def list_(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     printing.print_table(
         [
             ("id", [key.id for key in found]),
-            ("name", [key.name for key in found]),
+            ("name", [_name(key) for key in found]),
             ("role", [key.role for key in found]),
             ("experiment", [key.experiment or "all" for key in found]),
             ("state", [key.state(now) for key in found]),
@@ -75,7 +75,7 @@ def list_(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
             ("expires", [_day(key.expires_at, "never") for key in found]),
             ("made by", [_made(key) for key in found]),
         ],
-        always=5,
+        always=7,
         words=("id", "name", "role", "experiment", "state", "last used", "expires", "made by"),
     )
 
@@ -94,6 +94,8 @@ def revoke(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = 
 def _instant(text: str, now: datetime) -> datetime:
     from equipoise.cli.experiment_file import duration
 
+    if text.strip().isdecimal():  # which elsewhere are seconds, and here hardly ever
+        raise InvalidInput(f"--expires needs a unit, such as {text.strip()}d for days; got {text!r}")
     try:
         return now + timedelta(seconds=duration(text))
     except (InvalidInput, OverflowError):
@@ -109,6 +111,11 @@ def _instant(text: str, now: datetime) -> datetime:
 
 def _day(at: datetime | None, never: str) -> str:
     return never if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _name(key: "Key") -> str:
+    """Return a name, unless it only repeats what stands next to it."""
+    return "" if key.name == f"{key.role} {key.id}" else key.name
 
 
 def _made(key: "Key") -> str:

@@ -191,16 +191,6 @@ class Core:
         """Return what an action on an experiment gives, on a thread; a long one may take its time."""
         return await self.elsewhere(lambda: action(self.experiment(name, key)), long=long)
 
-    async def changed(self, name: str, key: Key, action: Callable[[Experiment], Any]) -> dict[str, Any]:
-        """Change an experiment and return its description."""
-
-        def work() -> dict[str, Any]:
-            experiment = self.experiment(name, key)
-            action(experiment)
-            return experiment.describe()
-
-        return await self.elsewhere(work)
-
     async def elsewhere(self, action: Callable[[], Result], *, long: bool = False) -> Result:
         """Return what an action gives that may wait for the store, on a thread; unless long, for so many seconds."""
         if self._n_elsewhere >= _MOST_WAITING:

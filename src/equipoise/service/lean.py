@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
 
 
+_MOST_BYTES = 20_000
+"""Larger bodies, with attributes of many kilobytes, take longer than others should wait."""
+
+
 class AskBody(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request for an arm."""
 
@@ -94,6 +98,8 @@ class LeanRoutes:
         """Return the answer to wait for; None if the request is for the other routes after all."""
         core, (route, name, unit) = self._core, found
         key, body = exchange.key, exchange.body
+        if len(body) > _MOST_BYTES:
+            return None
         if key is None or key.role not in (ASSIGNER, ADMIN) or (key.experiment or name) != name:
             return None
         experiment = core.experiment_now(name, key)

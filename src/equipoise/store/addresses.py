@@ -43,6 +43,9 @@ def database_at(url: Any) -> Database:
         if parsed.query:
             options = str(parsed).partition("?")[2]
             raise InvalidInput(f"the address of an SQLite file takes no options; got ?{options}", hint=_HINT)
+        if parsed.host:
+            right = f"sqlite:///{parsed.host}" + (f"/{parsed.database}" if parsed.database else "")
+            raise InvalidInput(f"the address of an SQLite file has three slashes; got {shown(parsed)!r}", hint=right)
         path = _checked_path(parsed.database)
         return FileDatabase(parsed.set(database=str(path)), path)
     if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
@@ -59,8 +62,9 @@ def database_at(url: Any) -> Database:
 
 
 def shown(url: sa.URL) -> str:
-    """Return a URL as it may be printed: without its password."""
-    return url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+    """Return a URL as it may be printed: without its password, wherever in it that stands."""
+    hidden = {name: "***" for name in url.query if "password" in name}
+    return url.update_query_dict(hidden).set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
 
 
 def _checked_path(path: str | None) -> Path:
