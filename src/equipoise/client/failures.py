@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 HEADER, EVENT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event"
 
 
+_HINTS: dict[Any, str] = {
+    errors.NotAuthenticated: "give a key: EQUIPOISE_KEY or --key for commands, Client(url, key) in Python",
+    errors.UnknownExperiment: "equipoise list, or Client.list() in Python, tells which there are",
+}
+"""What the service advises in words of HTTP."""
+
+
 def failure(response: httpx.Response, url: str) -> EquipoiseError:
     """Return the error that an answer describes: its class from a header, its words from the body."""
     kind: Any = getattr(errors, response.headers.get(HEADER, ""), None)
     data = _object(response)
     if not (isinstance(kind, type) and issubclass(kind, EquipoiseError) and isinstance(data.get("error"), str)):
         return _unexpected(response, url)
-    hint = data.get("hint")
+    hint = _HINTS.get(kind, data.get("hint"))
     error: EquipoiseError = kind(data["error"], hint=hint if isinstance(hint, str) else None)
     if isinstance(error, errors.VerificationFailed):
         event = response.headers.get(EVENT_HEADER, "")
