@@ -9,7 +9,7 @@ import socket
 import statistics
 import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from service_api import Api, path_of
@@ -100,6 +100,24 @@ def test_only_what_is_named_is_open_to_all(here):
         assert nobody("GET", "/docs-not-there").status_code == 401
         assert nobody("GET", "/healthz/x").status_code == 401
         assert nobody("GET", "/docs").status_code == 200
+
+
+def test_who_does_not_read_an_answer_is_cut_off(monkeypatch):
+    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+    store = eq.open_store("memory:")
+    key = create_key(store, role="admin")[1]
+    experiment = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    experiment.ask_many((f"u{i}", {"note": "x" * 1_000}) for i in range(9_000))
+    with serving_here(store, Settings()) as here, connected(here) as connection:
+        head = f"GET {path_of('x', 'events')}?limit=9000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        connection.sendall(head.encode())
+        time.sleep(3)
+        read = 0
+        with suppress(ConnectionError):
+            while piece := connection.recv(2**20):
+                read += len(piece)
+        assert read < 9_000_000
 
 
 def test_a_connection_that_says_nothing_is_cut_off(here):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable
 
+_UNREAD_SECONDS = 40.0
+"""How long a client may leave an answer unread; what writes it gives up a little earlier, and says so."""
 _MOST_HEAD_BYTES = 65_536
 """Largest head of a request; what arrives in one piece may be a little larger."""
 
@@ -74,6 +76,7 @@ class PatientProtocol(HttpToolsProtocol):
     """How long a request may take to arrive; set once per process."""
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
     _between_requests = True
     _in_head = False
     _begun_here = False
@@ -131,9 +134,22 @@ class PatientProtocol(HttpToolsProtocol):
         self._stop_clock()
         super().on_message_complete()
 
+    def pause_writing(self) -> None:
+        """Give a client that does not read its answer so many seconds: its end would wait for that otherwise."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(_UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on with an answer that is read again."""
+        if self._unread is not None:
+            self._unread.cancel()
+        super().resume_writing()
+
     def connection_lost(self, error: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         self._stop_clock()
+        if self._unread is not None:
+            self._unread.cancel()
         super().connection_lost(error)
 
     def _stop_clock(self) -> None:
