@@ -6,7 +6,7 @@ import threading
 import time
 
 from equipoise import cli
-from equipoise.experiment import experiment as module
+from equipoise.experiment import carrying_out as module
 from equipoise.service import lanes
 
 PAUSE = 0.03
@@ -18,9 +18,12 @@ def answer_before_commit():
     under_way = threading.local()
     write, write_plan = lanes._Lane._write, module.write_plan
 
-    def noted_write(lane, batch):
+    def noted_write(lane, batch, prepared):
         under_way.lane, under_way.batch = lane, batch
-        write(lane, batch)
+        if prepared is not None:  # written already, on the event loop's thread
+            lane._loop.call_soon_threadsafe(answer, batch, prepared._prepared._result.results)
+            time.sleep(PAUSE)
+        write(lane, batch, prepared)
 
     def answer(batch, results):
         for work, result in zip(batch, results, strict=True):

@@ -114,7 +114,8 @@ def test_what_is_no_key_is_not_found_and_only_its_holder_learns_why(store):
     key, text = create_key(store, role=ADMIN)
     wrong = text[:-1] + ("A" if text[-1] != "A" else "Q")
     ring = ring_of(store)
-    for nobody in ("", "eq_", text[:-1], text + "x", text.upper(), f" {text}", f"{text}\n", wrong, "é" * 60, key.id):
+    assert (ring.find(""), ring.why_not("").message) == (None, "the key is empty")
+    for nobody in ("eq_", text[:-1], text + "x", text.upper(), f" {text}", f"{text}\n", wrong, "é" * 60, key.id):
         assert ring.find(nobody) is None
         why = ring.why_not(nobody)
         assert isinstance(why, NotAuthenticated) and why.message == "this is no key of this service"

@@ -9,7 +9,8 @@ from equipoise.errors import EquipoiseError, InvalidInput, visible
 
 HINTS = {
     "Experiment.list(store) shows those it has": "equipoise list shows those it has",
-    "GET /experiments lists those it has": "equipoise list shows those it has",
+    "Client.list() shows those it has": "equipoise list shows those it has",
+    "give a key: Client(url, key)": "set EQUIPOISE_KEY, or give --key",
     "choose another name, or open it": "choose another name",
     "correct(unit, reward, reason) replaces it, and logs why": "equipoise correct replaces it, and logs why",
     "tell(unit, reward)": "equipoise tell NAME UNIT REWARD",

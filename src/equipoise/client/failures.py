@@ -15,8 +15,8 @@ HEADER, EVENT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event"
 
 
 _HINTS: dict[Any, str] = {
-    errors.NotAuthenticated: "give a key: EQUIPOISE_KEY or --key for commands, Client(url, key) in Python",
-    errors.UnknownExperiment: "equipoise list, or Client.list() in Python, tells which there are",
+    errors.NotAuthenticated: "give a key: Client(url, key)",
+    errors.UnknownExperiment: "Client.list() shows those it has",
 }
 """What the service advises in words of HTTP."""
 
