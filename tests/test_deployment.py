@@ -28,7 +28,9 @@ from typer.main import get_command
 import equipoise as eq
 from equipoise.cli.application import app
 from equipoise.keys import create_key
+from equipoise.service import protocol
 from equipoise.service.failures import STATUS
+from equipoise.service.routes.records import MOST_EVENTS
 from equipoise.service.serving import GRACE_SECONDS
 from equipoise.service.settings import Settings
 from equipoise.store.addresses import database_at
@@ -600,6 +602,8 @@ def test_limits_on_the_page_are_those_of_the_service():
         "--wait": LIMITS.wait_seconds,
         "time a client takes to send a request": LIMITS.body_seconds,
         "time a connection stays open without a request": LIMITS.idle_seconds,
+        "head of a request": protocol._MOST_HEAD_BYTES,
+        "events in one answer": MOST_EVENTS,
     }
     defaults = {option: one.default for one in get_command(app).commands["serve"].params for option in one.opts}
     assert all(defaults[option] == value for option, value in found.items() if option.startswith("--"))
@@ -610,4 +614,4 @@ def test_every_status_of_an_error_is_on_the_page():
     from equipoise.service.routing import _REASONS
 
     rows = re.findall(r"^\| ((?:\d{3}(?:, )?)+) \|", SERVICE_PAGE.read_text(), flags=re.MULTILINE)
-    assert {int(status) for row in rows for status in row.split(", ")} == {*STATUS.values(), *_REASONS, 500}
+    assert {int(status) for row in rows for status in row.split(", ")} == {*STATUS.values(), *_REASONS, 405, 500}
