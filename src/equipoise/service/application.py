@@ -99,6 +99,7 @@ def _routes(core: Any) -> Any:
     ):
         app.add_exception_handler(kind, handler)  # type: ignore[arg-type]
     add_documentation(app)
+    app.openapi()  # which prepares all routes; otherwise the first request would wait for that, and all others with it
     return app
 
 

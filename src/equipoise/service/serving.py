@@ -71,13 +71,17 @@ def serve(
             "a store in memory belongs to one process, and no key can be made for it",
             hint="use a file, sqlite:///school.db; or one process with --open",
         )
-    listening = open_port(host, port, workers)  # first, so that a port that is taken leaves nothing behind
-    _look(url, settings, say)
-    with slow_start_note():
-        _compile()
-    _raise_limit_of_files()
-    where = _address(listening, host)
-    os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
+    # First, so that a port that is taken leaves nothing behind.
+    with contextlib.closing(open_port(host, port, workers)) as listening:
+        _look(url, settings, say)
+        with slow_start_note():
+            _compile()
+        _raise_limit_of_files()
+        os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
+        _run(listening, _address(listening, host), workers, settings, say)
+
+
+def _run(listening: socket.socket, where: str, workers: int, settings: Settings, say: Callable[[str], None]) -> None:
     config = server_config("equipoise.service.serving:application", settings, workers)
 
     def say_where() -> None:
@@ -92,7 +96,7 @@ def serve(
 
     with tempfile.TemporaryDirectory(prefix="equipoise-") as directory:
         os.environ[SHARED] = directory
-        logs.set_up(log_format)
+        logs.set_up(os.environ[LOG_FORMAT])
         run_several(config, listening, say_where)
 
 
