@@ -273,7 +273,7 @@ def main() -> None:
     if shutil.which("wrk") is None:
         print("left out: wrk is not installed (Debian: apt-get install wrk)")
         sys.exit(1 if os.environ.get("EQUIPOISE_LEAVE_NOTHING_OUT") else 0)
-    how = {"rounds": 1, "seconds": 1, "n_bulk": 3} if smoke else {"rounds": 6, "seconds": 2, "n_bulk": 40}
+    how = {"rounds": 1, "seconds": 1, "n_bulk": 3} if smoke else {"rounds": 4, "seconds": 2, "n_bulk": 40}
     n_units = 2_000 if smoke else MANY
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)

@@ -30,6 +30,19 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".en
 _JSON_LINES = _lines([(b"content-type", b"application/json"), *SAFE_HEADERS])
 
 
+_known_lines: tuple[Any, bytes] = (None, b"")
+
+
+def _server_lines(headers: Any) -> bytes:
+    """Return the lines of the server's own headers, such as the date: a list that is made anew every second."""
+    global _known_lines  # noqa: PLW0603
+    known, lines = _known_lines
+    if known is not headers:
+        lines = _lines(headers)
+        _known_lines = headers, lines
+    return lines
+
+
 def _refusal(status: int, error: str, hint: str) -> bytes:
     """Return an answer to what is no request yet, so that nothing else can answer it."""
     body = failure_body(error, hint)
@@ -57,7 +70,7 @@ def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
     length = str(len(body)).encode()
     cycle.transport.write(
         b"%b%b%bcontent-length: %b\r\nx-request-id: %b\r\n\r\n%b"
-        % (_STATUS_LINES[status], _lines(cycle.default_headers), _JSON_LINES, length, request_id, body)
+        % (_STATUS_LINES[status], _server_lines(cycle.default_headers), _JSON_LINES, length, request_id, body)
     )
     cycle.message_event.set()
     cycle.on_response()
