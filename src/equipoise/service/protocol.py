@@ -35,7 +35,7 @@ _known_lines: tuple[Any, bytes] = (None, b"")
 
 def _server_lines(headers: Any) -> bytes:
     """Return the lines of the server's own headers, such as the date: a list that is made anew every second."""
-    global _known_lines  # noqa: PLW0603
+    global _known_lines
     known, lines = _known_lines
     if known is not headers:
         lines = _lines(headers)
