@@ -39,7 +39,7 @@ PUBLIC = ("/healthz", "/readyz", "/docs", "/openapi.json")
 _PUBLIC = frozenset(path.encode() for path in PUBLIC)
 _PUBLIC_FILES = b"/docs/"
 _PUBLIC_BODY_BYTES = 1_024
-_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = re.compile(r"(https?://)?(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _JSON_TYPE = (b"content-type", b"application/json")
@@ -104,7 +104,7 @@ class Gate:
                 host = value
             elif name == b"origin":
                 origin = value
-            elif name == b"x-request-id" and _ID.fullmatch(value):
+            elif name == b"x-request-id" and REQUEST_ID.fullmatch(value):
                 exchange.request_id = value
         exchange.request_id = exchange.request_id or f"{self._prefix}-{next(self._count):x}".encode()
         try:

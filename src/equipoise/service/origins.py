@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from equipoise.service.failures import SAFE_HEADERS, failure_body
-from equipoise.service.gate import _ID
+from equipoise.service.gate import REQUEST_ID
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -34,4 +34,4 @@ class Origins(CORSMiddleware):
 
 def _request_id(given: str) -> str:
     """Return the id that a client sent, if it is one that the gate would take over, or else a new one."""
-    return given if _ID.fullmatch(given.encode("latin-1")) else secrets.token_hex(8)
+    return given if REQUEST_ID.fullmatch(given.encode("latin-1")) else secrets.token_hex(8)

@@ -101,7 +101,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Hang up on a head without end."""
         if self._ended:
             return
-        if self._between_requests and b"pgrade" in data:
+        if self._between_requests and (b"pgrade" in data or b"PGRADE" in data):
             data = _without_upgrade(data)
         self._begun_here = False
         super().data_received(data)
