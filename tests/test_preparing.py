@@ -48,14 +48,14 @@ def n_assigned(path):
 def test_it_gives_what_apply_gives_once_another_thread_has_committed_it(experiment, path):
     prepared = prepare(experiment, [Ask("u0"), Tell("u0", 1.0), Tell("nobody", 1.0), Ask("u0")])
     assert n_assigned(path) == 0
-    answers = elsewhere(prepared.commit)
+    answers = elsewhere(prepared.commit).results
     assert [type(answer).__name__ for answer in answers] == ["Assignment", "ToldReward", "UnknownUnit", "Assignment"]
     assert answers[0].arm == answers[3].arm and not answers[3].new
     assert n_assigned(path) == 1
     twin = eq.Experiment.create("memory:", "x", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.5), seed=1)
     assert [one.arm for one in twin.ask_many(UNITS)] == [
         answers[0].arm,
-        *(one.arm for one in elsewhere(prepare(experiment, [Ask(unit) for unit in UNITS[1:]]).commit)),
+        *(one.arm for one in elsewhere(prepare(experiment, [Ask(unit) for unit in UNITS[1:]]).commit).results),
     ]
     assert experiment.verify().n_decisions == 8
 
@@ -73,7 +73,7 @@ def test_while_another_process_writes_it_does_not_wait(experiment, path):
         other.execute("BEGIN IMMEDIATE")
         assert prepare(experiment, [Ask("u0")]) is None
         other.execute("ROLLBACK")
-    assert prepare(experiment, [Ask("u0")]).commit()[0].new
+    assert prepare(experiment, [Ask("u0")]).commit().results[0].new
 
 
 def test_while_another_thread_writes_it_does_not_wait(experiment):
@@ -90,7 +90,7 @@ def test_while_another_thread_writes_it_does_not_wait(experiment):
     assert prepare(experiment, [Ask("u0")]) is None
     go_on.set()
     thread.join()
-    assert prepare(experiment, [Ask("u0")]).commit()[0].new
+    assert prepare(experiment, [Ask("u0")]).commit().results[0].new
 
 
 def test_who_writes_meanwhile_waits_for_the_commit(experiment):
@@ -100,7 +100,7 @@ def test_who_writes_meanwhile_waits_for_the_commit(experiment):
     thread.start()
     thread.join(0.2)
     assert not asked
-    assert prepared.commit()[0].number == 0
+    assert prepared.commit().results[0].number == 0
     thread.join(30)
     assert asked[0].number == 1
     assert experiment.verify().n_decisions == 2

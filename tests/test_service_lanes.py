@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
@@ -14,9 +15,10 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.experiment import carrying_out
+from equipoise.experiment import Ask, carrying_out
 from equipoise.keys import create_key, list_keys, revoke_key
 from equipoise.service import Settings, lanes
+from equipoise.service.failures import Overloaded
 
 ASK = path_of("x", "assignments")
 
@@ -390,3 +392,107 @@ def test_two_servers_on_one_postgresql_never_give_a_unit_two_arms(postgresql_url
         assert sum(answer.json()["new"] for answer in answers) == 60
         assert len({(answer.json()["unit"], answer.json()["arm"]) for answer in answers}) == 60
         assert second.data("GET", path_of("x", "verify"))["n_decisions"] == 60
+
+
+class Turns:
+    """A lane of one of two processes that write to an experiment; gathering takes as long as a test wants."""
+
+    def __init__(self, url, monkeypatch, longest=None):
+        self.store, self.other_store = eq.open_store(url), eq.open_store(url)
+        self.experiment = eq.Experiment.create(self.store, "turns", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        self.other = eq.Experiment.open(self.other_store, "turns")
+        self.batches, self.gathered = [], []
+        self.lanes = lanes.Lanes(
+            self.store, batch_requests=100, wait_seconds=30, observe=lambda _, n, __: self.batches.append(n)
+        )
+        gather = lanes._Lane._gather
+
+        def noted(lane, expected, seconds):
+            self.gathered.append((expected, seconds))
+            gather(lane, expected, seconds if longest is None else longest)
+
+        monkeypatch.setattr(lanes._Lane, "_gather", noted)
+
+    def ask(self, *units):
+        return [self.lanes.carry_out(self.experiment, [Ask(unit)]) for unit in units]
+
+    def run(self, story):
+        async def told():
+            try:
+                await asyncio.wait_for(story(), 30)
+            finally:
+                await self.lanes.close(5)
+
+        with self.store, self.other_store:
+            asyncio.run(told())
+            assert self.experiment.verify().n_decisions == self.experiment.status().n_assigned
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def shared_url(request, tmp_path):
+    return f"sqlite:///{tmp_path}/turns.db" if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
+
+
+def test_where_others_write_requests_gather_until_those_answered_last_are_back(shared_url, monkeypatch):
+    turns = Turns(shared_url, monkeypatch, longest=25)
+
+    async def story():
+        await asyncio.gather(*turns.ask("a", "b"))
+        assert turns.gathered == []
+        turns.other.ask("elsewhere")
+        await asyncio.gather(*turns.ask("c", "d"))
+        [(expected, seconds)] = turns.gathered
+        assert expected == 2 and 0 < seconds <= 0.005
+        [early] = turns.ask("e")
+        await asyncio.sleep(0.2)
+        assert not early.done()
+        await asyncio.gather(early, *turns.ask("f"))
+        assert turns.batches == [2, 2, 2]
+        await asyncio.gather(*turns.ask("g"))
+        assert len(turns.gathered) == 1  # nobody else wrote since
+
+    turns.run(story)
+
+
+def test_who_is_not_back_in_time_is_not_waited_for(shared_url, monkeypatch):
+    turns = Turns(shared_url, monkeypatch)
+
+    async def story():
+        await asyncio.gather(*turns.ask("a", "b"))
+        turns.other.ask("elsewhere")
+        await asyncio.gather(*turns.ask("c", "d"))
+        await asyncio.gather(*turns.ask("e"))
+        assert len(turns.gathered) == 1
+        await asyncio.sleep(0.1)  # nobody waits now
+        await asyncio.gather(*turns.ask("f"))
+        assert turns.batches == [2, 2, 1, 1]
+
+    turns.run(story)
+
+
+def test_closing_carries_out_what_gathers(shared_url, monkeypatch):
+    turns = Turns(shared_url, monkeypatch, longest=0.5)
+
+    async def story():
+        await asyncio.gather(*turns.ask("a", "b"))
+        turns.other.ask("elsewhere")
+        await asyncio.gather(*turns.ask("c", "d"))
+        [late] = turns.ask("e")
+        await turns.lanes.close(5)
+        assert late.done() and late.result().unit == "e"
+
+    turns.run(story)
+
+
+def test_what_comes_after_the_end_is_refused_and_leaves_no_trace(shared_url, monkeypatch):
+    turns = Turns(shared_url, monkeypatch)
+
+    async def story():
+        await asyncio.gather(*turns.ask("a"), *turns.ask("b"))
+        await turns.lanes.close(5)
+        with pytest.raises(Overloaded, match="not begun"):
+            await turns.ask("late")[0]
+        turns.other.ask("elsewhere")  # nothing is locked
+        assert turns.other.assignment("late") is None
+
+    turns.run(story)

@@ -44,11 +44,11 @@ class PreparedRequests:
         self._experiment = experiment
         self._prepared = prepared
 
-    def commit(self) -> list[Any]:
-        """Return what each request gives, once all is durable; if this raises, nothing of it happened."""
+    def commit(self) -> Plan:
+        """Return what was done, once it is durable; if this raises, nothing of it happened."""
         planned = self._prepared.commit()
         keep_state(self._store, self._experiment, planned.state)
-        return planned.results
+        return planned
 
     def undo(self) -> None:
         """Leave no trace."""
@@ -65,6 +65,7 @@ def _work(
     units = list(dict.fromkeys(request.unit for request in checked if isinstance(request, UnitRequest)))
 
     def work(transaction: Transaction) -> Plan:
+        last = store.states.get(experiment)
         state = load_state(store, transaction, experiment)
         missing = state.configuration.missing
         now = microseconds(store.now())
@@ -74,6 +75,7 @@ def _work(
         finishing = any(type(request) is ask_for.Finish for request in checked)
         last_held = transaction.last_held(experiment) if finishing else None
         planned = plan(state, known, due, checked, now, last_held)
+        planned.after_others = last is not None and last is not state
         if together:
             _raise_first(planned.results)
         write_plan(transaction, experiment, planned)

@@ -75,6 +75,8 @@ class Plan:
     forget_pending: list[tuple[int, int]] = field(default_factory=list)
     configured: int | None = None
     """The event that changed the configuration, if one did."""
+    after_others: bool = False
+    """Whether another process wrote to the experiment since this one last did."""
 
 
 def plan(

@@ -1,8 +1,10 @@
 """Group commit: requests that arrive while a transaction runs share the next one, and are answered after its commit.
 
 There is one lane per lock: the file of SQLite, or the row of an experiment in PostgreSQL. A lane has at most one
-transaction under way, and takes everything that waits for an experiment into the next. No timer: while one transaction
-is written to the disk, the next one fills.
+transaction under way, and takes everything that waits for an experiment into the next. While one transaction is written
+to the disk, the next one fills: there is no timer, unless other processes write to the same experiment. Then each has
+its turn, and one that began its transaction at once would wait for its turn with few requests in hand, while more come
+in; so it lets those gather for as long as its last turn took.
 
 Transactions run on a thread. On SQLite, whose statements take microseconds, a short one is prepared on the event loop's
 own thread and only committed on the other: ten statements are ten times that two threads pass Python's lock to and fro,
@@ -19,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EquipoiseError, StoreError
-from equipoise.experiment.carrying_out import prepare
+from equipoise.experiment.carrying_out import carry_out, prepare
 from equipoise.service.failures import Overloaded
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 _MOST_THREADS = 16
 _LONGEST_HERE = 0.01
 """Seconds that a transaction may keep the event loop from all else, judged by the one before it."""
+_LONGEST_GATHERING = 0.005
+"""Seconds that requests may gather before a transaction, where other processes write."""
 
 
 class Work:
@@ -131,6 +135,9 @@ class _Lane:
         self._waiting: OrderedDict[str, deque[Work]] = OrderedDict()
         self._running: list[Work] = []
         self._starting = False
+        self._gathering: asyncio.TimerHandle | None = None
+        self._expected = 0
+        """How many of those that were answered last have not come back yet, while requests gather."""
         self._pace: dict[tuple[str, frozenset[type]], float] = {}
         """Seconds per request of the last transaction like this one: the first of its kind may have to be compiled."""
 
@@ -146,6 +153,12 @@ class _Lane:
         if queue is None:
             queue = self._waiting[name] = deque()
         queue.append(work)
+        if self._gathering is not None:
+            self._expected -= 1
+            if self._expected > 0:
+                return
+            self._gathering.cancel()
+            self._gathering, self._starting = None, False
         if not self._running and not self._starting:
             # In a moment, when all that arrived at once is here: the first would go alone, and the others wait for it.
             self._starting = True
@@ -165,10 +178,18 @@ class _Lane:
 
     def _start(self) -> None:
         """Begin the next transaction, if anything waits: that of the experiment whose turn it is."""
-        self._starting = False
+        self._starting, self._gathering = False, None
         batch = self._running = self._next()
         if batch:
-            self._threads.submit(self._write, batch, self._prepared(batch))
+            prepared = self._prepared(batch)
+            try:
+                self._threads.submit(self._write, batch, prepared)
+            except RuntimeError:  # the service ends, and its threads did
+                if prepared is not None:
+                    prepared.undo()
+                self._running = []
+                for work in batch:
+                    _fail(work, Overloaded("the service is ending: this was not begun"))
 
     def _prepared(self, batch: list[Work]) -> PreparedRequests | None:
         """Return the batch but for its commit, if that can be done here without keeping others waiting."""
@@ -205,18 +226,21 @@ class _Lane:
 
     def _write(self, batch: list[Work], prepared: PreparedRequests | None) -> None:
         """Write a batch, on a thread; whatever happens, everybody gets an answer."""
-        started = time.perf_counter()
+        started, after_others = time.perf_counter(), False
         try:
-            results = _carried_out(batch) if prepared is None else _committed(prepared, batch)
+            results, after_others = _carried_out(batch) if prepared is None else _committed(prepared, batch)
         except BaseException as error:  # noqa: BLE001
             results = [error] * len(batch)
         seconds = time.perf_counter() - started
         if prepared is None:
             self._pace[_kind(batch)] = seconds / sum(len(work.requests) for work in batch)
-        self._loop.call_soon_threadsafe(self._finish, batch, results, seconds)
+        self._loop.call_soon_threadsafe(self._finish, batch, results, seconds, after_others)
 
-    def _finish(self, batch: list[Work], results: list[Any], seconds: float) -> None:
-        self._start()  # first, so that the disk works while answers are sent
+    def _finish(self, batch: list[Work], results: list[Any], seconds: float, after_others: bool) -> None:
+        if after_others:
+            self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
+        else:
+            self._start()  # first, so that the disk works while answers are sent
         for work, result in zip(batch, results, strict=True):
             if work.answer.done():
                 continue
@@ -226,33 +250,41 @@ class _Lane:
                 work.answer.set_result(result)
         self._observe(batch[0].experiment.name, sum(len(work.requests) for work in batch), seconds)
 
+    def _gather(self, expected: int, seconds: float) -> None:
+        """Begin the next transaction after so many seconds, or as soon as so many requests have come in."""
+        self._running, self._starting, self._expected = [], True, expected
+        self._gathering = self._loop.call_later(seconds, self._start)
+
 
 def _kind(batch: list[Work]) -> tuple[str, frozenset[type]]:
     return batch[0].experiment.name, frozenset(type(work.requests[0]) for work in batch)
 
 
-def _committed(prepared: PreparedRequests, batch: list[Work]) -> list[Any]:
+def _committed(prepared: PreparedRequests, batch: list[Work]) -> tuple[list[Any], bool]:
     """Return for each work its result or its error; after a commit that failed all is done again, which is safe."""
     try:
-        return prepared.commit()
+        planned = prepared.commit()
     except Exception:  # noqa: BLE001
         return _carried_out(batch)
+    return planned.results, planned.after_others
 
 
-def _carried_out(batch: list[Work]) -> list[Any]:
-    """Return for each work its result or its error."""
+def _carried_out(batch: list[Work]) -> tuple[list[Any], bool]:
+    """Return for each work its result or its error, and whether another process wrote since this one last did."""
     experiment = batch[0].experiment
     if not batch[0].is_single:
-        return [_alone(batch[0])]
+        return [_alone(batch[0])], False
     try:
-        return experiment.apply([work.requests[0] for work in batch])
+        requests = [work.requests[0] for work in batch]
+        planned = carry_out(experiment.store, experiment.number, requests, together=False)
     except StoreError:
         raise
     except Exception:
         # Nobody knows which of them it was: each has its own transaction now, and its own answer.
         if len(batch) == 1:
             raise
-        return [_alone(work) for work in batch]
+        return [_alone(work) for work in batch], False
+    return planned.results, planned.after_others
 
 
 def _alone(work: Work) -> Any:
