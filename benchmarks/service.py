@@ -70,9 +70,9 @@ def echo_application() -> Any:
     """Return the service, with one more route in front of it that does nothing."""
     import msgspec
 
-    from equipoise.service import serving
+    from equipoise.service import processes
 
-    inner = serving.application()
+    inner = processes.application()
     decode, encode = msgspec.json.decode, msgspec.json.encode
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
@@ -90,17 +90,17 @@ def echo_application() -> Any:
 
 def serve(url: str, port: int, workers: int) -> None:
     """Be the server."""
-    from equipoise.service import Settings, serving
+    from equipoise.service import Settings, processes
     from equipoise.service.listening import open_port
 
     settings = Settings()
-    os.environ |= {serving.URL: url, serving.SETTINGS: settings.to_json(), serving.LOG_FORMAT: "text"}
+    os.environ |= {processes.URL: url, processes.SETTINGS: settings.to_json(), processes.LOG_FORMAT: "text"}
     listening = open_port("127.0.0.1", port, workers)
-    config = serving.server_config("service:echo_application", settings, workers)
+    config = processes.server_config("service:echo_application", settings, workers)
     if workers == 1:
-        serving.run_here(config, listening)
+        processes.run_here(config, listening)
     else:
-        serving.run_several(config, listening)
+        processes.run_several(config, listening)
 
 
 @contextmanager

@@ -30,8 +30,8 @@ from equipoise.cli.application import app
 from equipoise.keys import create_key
 from equipoise.service import protocol
 from equipoise.service.failures import STATUS
+from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.routes.records import MOST_EVENTS
-from equipoise.service.serving import GRACE_SECONDS
 from equipoise.service.settings import Settings
 from equipoise.store.addresses import database_at
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from equipoise.store.libpq import Connection, Statement, as_array, as_text, send
+from equipoise.store.connection import Connection
+from equipoise.store.libpq import Statement, as_array, as_text, send
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])) | st.sampled_from(
     ["", "NULL", "null", "{}", '{"a","b"}', "a,b", '"', "\\", '\\"', "$1", " ", "\n", "é", "\U0001d6fc", "'", "--"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from equipoise.errors import StoreUnavailable
 from equipoise.service.application import create_app
 from equipoise.service.listening import open_port
-from equipoise.service.serving import server_config
+from equipoise.service.processes import server_config
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:

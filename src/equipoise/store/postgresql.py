@@ -17,8 +17,9 @@ from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from equipoise.errors import StoreError, StoreUnavailable
 from equipoise.store import addresses
+from equipoise.store.connection import Connection
 from equipoise.store.database import Database
-from equipoise.store.libpq import Connection, Statement, as_array, as_text, send
+from equipoise.store.libpq import Statement, as_array, as_text, send
 from equipoise.store.sqlite import on_conflict
 
 if TYPE_CHECKING:

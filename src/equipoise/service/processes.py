@@ -1,0 +1,183 @@
+"""The processes of a server: what each runs, how one or several are started, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from equipoise.service import logs
+from equipoise.service.application import create_app
+from equipoise.service.listening import BACKLOG
+from equipoise.service.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from equipoise.service.gate import Application
+
+URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
+"""How the processes of a server learn what to serve."""
+
+GRACE_SECONDS = 20
+"""How long requests that were accepted may take to be finished at shutdown."""
+
+END_SECONDS = 3
+"""How long threads may take after that."""
+
+log = logging.getLogger("equipoise.service")
+
+
+def server_config(factory: str | Callable[[], Any], settings: Settings, workers: int = 1) -> Any:
+    """Return how uvicorn is to run what a factory makes."""
+    import uvicorn
+
+    from equipoise.service.protocol import PatientProtocol
+
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=workers,
+        http=PatientProtocol,
+        loop="uvloop" if sys.platform != "win32" else "asyncio",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        backlog=BACKLOG,
+    )
+
+
+def run_here(config: Any, listening: socket.socket) -> None:
+    """Run a server in this process until a signal ends it, and return when all it accepted is finished."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with super().capture_signals():
+                yield
+                self._captured_signals.clear()  # which would be raised again: this was no accident
+
+    Server(config).run(sockets=[listening])
+
+
+def application() -> Application:
+    """Return the application of one process of a server."""
+    from equipoise.service.protocol import PatientProtocol
+    from equipoise.store import open_store
+
+    logs.set_up(os.environ[LOG_FORMAT])
+    settings = Settings.from_json(os.environ[SETTINGS])
+    PatientProtocol.seconds = settings.body_seconds
+    raise_limit_of_files()
+    compile_kernels()
+    app = _ending_for_sure(create_app(open_store(os.environ[URL]), settings))
+    _collect_rarely()
+    return _ending_with_parent(app) if os.environ.get("EQUIPOISE_SERVICE_PARENT") else app
+
+
+def _collect_rarely() -> None:
+    """Keep the collector of garbage from looking through all modules again and again, 50 ms at a time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
+
+
+def compile_kernels() -> None:
+    """Take one decision of each kind, so that no request has to wait for the compiler."""
+    from equipoise.experiment import Experiment
+    from equipoise.policies.recommended import recommended
+    from equipoise.store import open_store
+
+    with open_store("memory:") as store:
+        trial = Experiment.create(store, "warm-up", arms=["a", "b"], policy=recommended(0.5), seed=0)
+        for unit in "abcdef":
+            trial.tell(trial.ask(unit).unit, 0.5)
+        trial.ask_many(["g", "h", "i"])
+        trial.status()
+
+
+def raise_limit_of_files() -> None:
+    """Allow as many connections as the system lets us have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], None] = lambda: None) -> None:
+    """Run several processes at one port; one that dies is started anew."""
+    from uvicorn.supervisors import Multiprocess
+
+    class Processes(Multiprocess):
+        def init_processes(self) -> None:
+            super().init_processes()
+            if self._answered():
+                when_ready()
+
+        def keep_subprocess_alive(self) -> None:
+            before = list(self.processes)
+            super().keep_subprocess_alive()
+            for old, new in zip(before, self.processes, strict=True):
+                if old is not new:
+                    data = {"pid": old.pid, "exit_code": old.exitcode, "new_pid": new.pid}
+                    log.error("a process died and was started anew", extra={"data": data})
+
+        def _answered(self) -> bool:
+            """Wait until the first process answers, and return whether one does."""
+            while not self.signal_queue and any(process.process.is_alive() for process in self.processes):
+                with contextlib.suppress(OSError), socket.create_connection(listening.getsockname()[:2], timeout=5):
+                    return True
+                time.sleep(0.05)
+            return False
+
+    os.environ["EQUIPOISE_SERVICE_PARENT"] = str(os.getpid())
+    with contextlib.suppress(KeyboardInterrupt):
+        Processes(config, sockets=[listening]).run()
+
+
+def _ending_for_sure(app: Application) -> Application:
+    """Return the application, whose process ends soon after it, whatever a thread may still be waiting for."""
+
+    async def ending(scope: Any, receive: Any, send: Any) -> None:
+        await app(scope, receive, send)
+        if scope["type"] == "lifespan":  # all is done that could be done in time
+            ender = threading.Timer(END_SECONDS, os._exit, (0,))
+            ender.daemon = True
+            ender.start()
+
+    return ending
+
+
+def _ending_with_parent(app: Application) -> Application:
+    """Return the application, which ends its process when the one that started it was killed.
+
+    Otherwise it would keep the port, and the next server could not start.
+    """
+    parent = int(os.environ["EQUIPOISE_SERVICE_PARENT"])
+
+    async def watch() -> None:
+        while os.getppid() == parent:
+            await asyncio.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    watching: list[asyncio.Task[None]] = []
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            watching.append(asyncio.get_running_loop().create_task(watch()))
+        await app(scope, receive, send)
+
+    return watched
