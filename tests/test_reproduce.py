@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from browser import open_page
+from patience import BUSY
 
 import equipoise as eq
 from equipoise import charts, cli
@@ -259,7 +260,7 @@ def test_ctrl_c_stops_a_real_run_within_a_second_and_the_same_command_goes_on(tm
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to everyone, the process that draws as well
     _, notes = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert time.monotonic() - started < 2.5, notes
+    assert time.monotonic() - started < 1 + BUSY, notes
     assert notes == "interrupted; finished items are kept in reproduction, the same command goes on\n"
     assert not (tmp_path / "reproduction" / "report.html").exists()
 

@@ -12,6 +12,7 @@ import time
 from contextlib import ExitStack, closing, suppress
 
 import pytest
+from patience import BUSY
 from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
@@ -65,7 +66,7 @@ PUT = b"POST /experiments HTTP/1.1\r\nhost: localhost\r\ncontent-type: applicati
 def test_a_head_that_dribbles_in_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, letters(HEAD), 0.05)
-    assert said.startswith(b"HTTP/1.1 408 ") and SECONDS * 0.8 < seconds < SECONDS + 2
+    assert said.startswith(b"HTTP/1.1 408 ") and SECONDS * 0.8 < seconds < SECONDS + BUSY
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 10000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
@@ -87,7 +88,7 @@ def test_short_bodies_that_never_come_keep_nobody_out_who_has_a_key():
         assert here.core.metrics.in_flight == 0
 
 
-@pytest.mark.parametrize("path", [b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
+@pytest.mark.parametrize("path", [b"/", b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
 def test_what_is_open_to_all_takes_no_large_bodies(here, path):
     for framing in (b"content-length: 2000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
         with connected(here) as connection:
@@ -123,7 +124,7 @@ def test_who_does_not_read_an_answer_is_cut_off(monkeypatch):
 def test_a_connection_that_says_nothing_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, [], 0)
-    assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + 2
+    assert said == b"" and SECONDS * 0.8 < seconds < SECONDS + BUSY
 
 
 def test_the_second_request_of_a_connection_has_as_little_time(here):
@@ -131,7 +132,7 @@ def test_the_second_request_of_a_connection_has_as_little_time(here):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
         _, seconds = dribbled(connection, letters(HEAD), 0.05)
-    assert SECONDS * 0.8 < seconds < SECONDS + 2
+    assert SECONDS * 0.8 < seconds < SECONDS + BUSY
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 200\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
@@ -142,7 +143,7 @@ def test_a_body_that_dribbles_in_is_cut_off_and_told_why(here, framing):
     with connected(here) as connection:
         connection.sendall(PUT + b"authorization: Bearer " + key + b"\r\n" + framing)
         said, seconds = dribbled(connection, pieces, 0.05)
-    assert SECONDS * 0.8 < seconds < SECONDS + 2
+    assert SECONDS * 0.8 < seconds < SECONDS + BUSY
     head, _, body = said.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
     assert b"x-request-id" in head.lower() and b"x-content-type-options: nosniff" in head.lower()
@@ -163,7 +164,7 @@ def test_a_connection_that_is_idle_between_requests_is_closed_after_a_while(here
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
         started = time.monotonic()
         assert connection.recv(1) == b""
-    assert 0.8 < time.monotonic() - started < 4
+    assert 0.8 < time.monotonic() - started < 1 + BUSY
 
 
 def test_slow_clients_are_forgotten_and_delay_nobody(here):

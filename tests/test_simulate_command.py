@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import BUSY
 
 import equipoise as eq
 from equipoise import cli
@@ -317,7 +318,7 @@ def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path)
     options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2")
     process, notes, delay = interrupt(folder, *options)
     assert process.returncode == 130
-    assert delay < 1, notes
+    assert delay < 1 + BUSY, notes
     assert notes.endswith("\nthe same command plays the rest\n")
     assert not list(folder.glob("simulation-*.npz"))
     (kept,) = folder.glob("simulation-*.npz.parts")
@@ -368,5 +369,5 @@ def test_a_replication_longer_than_a_second_is_interrupted_too(folder: Path) -> 
     process.send_signal(signal.SIGINT)
     _, notes = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 1 + BUSY
     assert notes == "interrupted before the first replication was finished\n"

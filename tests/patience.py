@@ -1,0 +1,4 @@
+"""What a machine that is busy with other tests may add to the times that are promised."""
+
+BUSY = 3.0
+"""Seconds. What the limits guard against, such as an interrupt that nobody looks for, takes much longer."""
