@@ -128,6 +128,8 @@ def _print_others(results: list[Result], ours: str, paper: str) -> None:
 def _print_ablations(results: list[Result], ours: str, ablations: list[str]) -> None:
     _print_row("rule", "regret, times ours (mean over instances and n)", "largest", "worse than eta = 1", head=True)
     members = [one for one in results if ablations[0] in one["policies"]]
+    if not members:  # a file of results with the two rules alone
+        return
     for name in [ours, *ablations]:
         logs, bad = [], []
         for one in members:
