@@ -164,6 +164,18 @@ def test_the_log_is_that_of_the_experiment_in_pages_of_any_size(api, store):
         assert after == len(expected)
 
 
+def test_a_page_of_events_with_much_to_tell_ends_early_and_the_next_goes_on(api, store):
+    long = eq.Experiment.create(store, "long", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    long.ask_many((f"u{i}", {"note": "x" * 9_000}) for i in range(1_200))
+    found, after, sizes = [], 0, []
+    while page := api.data("GET", path_of("long", "events"), params={"after": after, "limit": 10_000})["events"]:
+        found += page
+        after = page[-1]["number"]
+        sizes.append(len(page))
+    assert sizes == [500, 500, 201]
+    assert found == [event.to_dict() for event in long.events()]
+
+
 def test_attributes_that_are_no_text_do_not_make_the_log_unreadable(api, store):
     """An experiment takes halves of surrogate pairs in free data; no UTF-8 can hold them, but JSON can."""
     attributes = {"half": "\ud83d", "large": 10**40}

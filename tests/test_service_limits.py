@@ -105,6 +105,7 @@ def test_only_what_is_named_is_open_to_all(here):
 
 def test_who_does_not_read_an_answer_is_cut_off(monkeypatch):
     monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr("equipoise.service.routes.records.MOST_DETAILS", 10**9)
     store = eq.open_store("memory:")
     key = create_key(store, role="admin")[1]
     experiment = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)

@@ -25,6 +25,9 @@ from equipoise.service.streaming import ExportResponse, exported
 router = APIRouter(prefix="/experiments/{name}", tags=["Records"], route_class=GuardedRoute)
 
 MOST_EVENTS = 10_000
+MOST_DETAILS = 4_000_000
+"""Characters of details after which a page of the log ends early; they may be long, and a page is held in memory."""
+_PIECE = 250
 MOST_PLACES = 1_000_000
 """Points times arms of one history, which takes some 50 MB then."""
 _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson", "parquet": "application/octet-stream"}
@@ -73,13 +76,24 @@ async def events(
     after: Annotated[int, Query(ge=0, le=2**62, description="Number of the last event that is known.")] = 0,
     limit: Annotated[int, Query(ge=1, le=MOST_EVENTS, description="At most so many.")] = 1_000,
 ) -> Any:
-    """Return a page of the log, from the event after this number on; `next` is where to go on."""
+    """Return a page of the log, from the event after this number on; `next` is where to go on.
+
+    A page may be shorter than the limit where events have much to tell. One without events is the end, for now.
+    """
     return await answer(core, name, key, lambda experiment: _page(experiment, after, limit))
 
 
 def _page(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
-    found = experiment.events_page(after, limit)
-    return {"events": [event.to_dict() for event in found], "next": found[-1].number if found else after}
+    found: list[dict[str, Any]] = []
+    size = 0
+    while len(found) < limit and size < MOST_DETAILS:
+        piece = experiment.events_page(after, min(_PIECE, limit - len(found)))
+        if not piece:
+            break
+        found += [event.to_dict() for event in piece]
+        size += sum(len(repr(event.details)) for event in piece)
+        after = piece[-1].number
+    return {"events": found, "next": after}
 
 
 @router.get(
