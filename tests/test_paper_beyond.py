@@ -21,13 +21,13 @@ from equipoise.paper.expected import compare, expected_numbers
 from equipoise.paper.files import drawn
 from equipoise.paper.findings import Finding
 from equipoise.paper.gains_and_losses import BALANCE, BANDIT, BONUS, THOMPSON, TRIAL
-from equipoise.paper.items import ITEMS, outlook, real_experiments
+from equipoise.paper.items import ITEMS, effort, health, outlook
 from equipoise.paper.real_experiments import GROUP, effort_experiment, flu_experiment
 from equipoise.paper.work import Work
 
 ROOT = Path(__file__).parents[1]
 ROWS = Path(os.environ.get("EQUIPOISE_EXPERIMENT_ROWS", ROOT.parent / "shared" / "data"))
-NAMES = {"effort": real_experiments.EFFORT, "health": real_experiments.HEALTH, "outlook": outlook.ITEM}
+NAMES = {"effort": effort.ITEM, "health": health.ITEM, "outlook": outlook.ITEM}
 FIGURES = {
     "effort": ["effort-gain-and-loss", "effort-shares"],
     "health": ["hero", "health-gain-and-loss", "health-shares"],
@@ -52,7 +52,7 @@ def findings(work):
 @pytest.fixture(scope="module")
 def results(work, findings):
     # What the findings have played is not played again.
-    return {"effort": real_experiments.effort_results(work), "health": real_experiments.flu_results(work)}
+    return {"effort": effort.play(work), "health": health.play(work)}
 
 
 # The experiments
@@ -98,8 +98,8 @@ def test_experiments_are_those_that_were_run(experiment, arms, people, best, wor
 
 
 def test_names_and_counts_in_texts_are_those_of_the_data():
-    assert "18 incentives, 9,861 people" in real_experiments.EFFORT.title
-    assert "22 messages about a flu shot, 689,693 people" in real_experiments.HEALTH.title
+    assert "18 incentives, 9,861 people" in effort.ITEM.title
+    assert "22 messages about a flu shot, 689,693 people" in health.ITEM.title
 
 
 def test_files_of_the_experiments_cite_where_they_are_from():
@@ -205,7 +205,7 @@ def test_tables_and_figures_are_whole(findings, name):
 
 
 def test_tables_of_the_experiments_have_every_policy(findings):
-    for name, weights in (("effort", real_experiments.EFFORT_WEIGHTS), ("health", real_experiments.FLU_WEIGHTS)):
+    for name, weights in (("effort", effort.WEIGHTS), ("health", health.WEIGHTS)):
         table, regret, arms = findings[name].tables
         policies = [row[0].partition(",")[0] for row in table.rows]
         assert policies == [TRIAL] + [BALANCE] * len(weights) + [BANDIT] * 5 + [THOMPSON]
@@ -238,14 +238,14 @@ def number(text):
 
 
 def test_the_picture_of_the_readme_is_what_the_code_draws():
-    results = real_experiments.flu_results(Work(), real_experiments.HERO_WEIGHTS, (BONUS,))
-    ours = points_of(drawn(real_experiments.hero_figure(results)))
+    results = health.play(Work(), health.HERO_WEIGHTS, (BONUS,))
+    ours = points_of(drawn(health.hero_figure(results)))
     committed = points_of((ROOT / "docs" / "images" / "hero.svg").read_text(encoding="utf-8"))
     assert set(ours) == {
         "A/B test",
         "UCB bandit",
         THOMPSON,
-        *(f"Equipoise at {w:g}" for w in real_experiments.HERO_WEIGHTS),
+        *(f"Equipoise at {w:g}" for w in health.HERO_WEIGHTS),
     }
     how = "if the change is meant: equipoise reproduce health, then copy hero.svg and hero.png to docs/images"
     assert committed.keys() == ours.keys(), how

@@ -2,8 +2,9 @@
 
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.events import Event
-from equipoise.experiment.experiment import Experiment, ExperimentSummary
+from equipoise.experiment.experiment import Experiment
 from equipoise.experiment.history import History
+from equipoise.experiment.listing import ExperimentSummary
 from equipoise.experiment.missing import DefaultReward, DropUnit, MissingReward, WaitForReward
 from equipoise.experiment.requests import (
     AddArm,

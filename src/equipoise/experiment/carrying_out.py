@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment import requests as ask_for
 from equipoise.experiment.instants import microseconds
-from equipoise.experiment.planning import HANDLERS, MOST_SETTLED, Plan, plan
+from equipoise.experiment.planning import HANDLERS, plan
 from equipoise.experiment.requests import UnitRequest
+from equipoise.experiment.settling import MOST_SETTLED
 from equipoise.experiment.state import FINISHED, keep_state, load_state
 from equipoise.experiment.units import read_units
 from equipoise.experiment.writing import write_plan
@@ -16,6 +17,7 @@ from equipoise.experiment.writing import write_plan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from equipoise.experiment.draft import Plan
     from equipoise.experiment.requests import Request
     from equipoise.store import Prepared, Store, Transaction
 

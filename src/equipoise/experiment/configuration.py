@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,7 @@ def checked_configuration(
         missing=rule,
         stopping=rules,
         failure_probability=delta,
-        metadata=checked_data("metadata", metadata, LARGEST_METADATA) or {},
+        metadata=checked_data("metadata", _as_dict(metadata), LARGEST_METADATA) or {},
         fresh_tracking=True,
     )
     if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
@@ -170,11 +171,12 @@ def checked_arms(arms: Any, floor: Any, control: str | None, control_share: floa
         if name in seen:
             raise InvalidInput(f"arm names must differ; got {name!r} more than once")
         seen.add(name)
-    if isinstance(floor, dict):
-        unknown = [name for name in floor if name not in seen]
+    if hasattr(floor, "items"):  # also of a mapping that is no dict, such as a pandas Series
+        by_name = dict(floor.items())
+        unknown = [name for name in by_name if name not in seen]
         if unknown:
             raise InvalidInput(f"floor must name arms; got {unknown[0]!r}, which is none")
-        floor = [floor.get(name, 0.0) for name in names]
+        floor = [by_name.get(name, 0.0) for name in names]
     shares = checks.non_negative("floor", [floor] * len(names) if np.ndim(floor) == 0 else floor, size=len(names))
     if control is not None:
         if control not in seen:
@@ -193,6 +195,11 @@ def check_shares(shares: Sequence[float]) -> None:
             f"floors and control share must add up to less than 1; got {total:g} for {len(shares)} arms",
             hint="what they leave is what the policy can decide about",
         )
+
+
+def _as_dict(metadata: Any) -> Any:
+    """Return any mapping as a dict, which is what JSON can hold."""
+    return dict(metadata) if isinstance(metadata, Mapping) else metadata
 
 
 def _checked_policy(policy: Any) -> Policy:

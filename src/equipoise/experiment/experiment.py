@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from equipoise import checks
-from equipoise.errors import ExperimentExists, InvalidInput, UnknownExperiment
+from equipoise.errors import ExperimentExists, UnknownExperiment
 from equipoise.experiment import requests as ask_for
 from equipoise.experiment.carrying_out import carry_out
-from equipoise.experiment.changes import created_state
-from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
+from equipoise.experiment.configuration import checked_arms, checked_configuration
+from equipoise.experiment.creating import create
 from equipoise.experiment.events import Event, read_event
-from equipoise.experiment.instants import instant, microseconds
-from equipoise.experiment.planning import MOST_SETTLED, Plan
-from equipoise.experiment.requests import Assignment, Request, ToldReward
-from equipoise.experiment.state import State, load_state
-from equipoise.experiment.status import Status, status_of
+from equipoise.experiment.instants import microseconds
+from equipoise.experiment.listing import ExperimentSummary, summaries
+from equipoise.experiment.requests import Assignment, ToldReward
+from equipoise.experiment.settling import MOST_SETTLED
+from equipoise.experiment.several import asks, tells
+from equipoise.experiment.state import load_state
+from equipoise.experiment.status import describe, read_status
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
-from equipoise.experiment.units import UnitStatus, read_units
-from equipoise.experiment.writing import write_plan
+from equipoise.experiment.units import read_unit
 from equipoise.store import Store, open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
+    from equipoise.experiment.configuration import Configuration
+    from equipoise.experiment.draft import Plan
     from equipoise.experiment.history import History
     from equipoise.experiment.missing import MissingReward
+    from equipoise.experiment.requests import Request
+    from equipoise.experiment.state import State
+    from equipoise.experiment.status import Status
     from equipoise.experiment.stopping import StoppingRule
+    from equipoise.experiment.units import UnitStatus
     from equipoise.experiment.verifying import Verification
     from equipoise.experiment.what_if import WhatIf
     from equipoise.policies import Policy
@@ -43,22 +46,9 @@ Assignments: TypeAlias = list[Assignment]
 ToldRewards: TypeAlias = list[ToldReward]
 Answers: TypeAlias = list[Any]
 Events: TypeAlias = list[Event]
-Summaries: TypeAlias = "list[ExperimentSummary]"
+Summaries: TypeAlias = list[ExperimentSummary]
 
 _PAGE = 1_000
-
-
-@dataclass(frozen=True)
-class ExperimentSummary:
-    """An experiment as it is listed."""
-
-    name: str
-    state: str
-    created_at: datetime
-    policy: dict[str, Any]
-    n_arms: int
-    n_assigned: int
-    n_rewarded: int
 
 
 class Experiment:
@@ -169,19 +159,10 @@ class Experiment:
             missing=missing,
             stopping=stopping,
             failure_probability=failure_probability,
-            metadata=dict(metadata) if isinstance(metadata, Mapping) else metadata,
+            metadata=metadata,
         )
-        kept = dict(floor.items()) if hasattr(floor, "items") else floor
-        pairs = checked_arms(arms, kept, control, configuration.control_share)
-        details = {
-            "configuration": configuration.to_dict(),
-            "arms": [{"name": arm, "floor": share} for arm, share in pairs],
-        }
-        now = microseconds(opened.now())
-        state = created_state(name, now, details)
-        state.decider  # noqa: B018  (raises if the policy does not fit the arms)
-        number = _create(opened, state, details, checked_who(who))
-        return cls(opened, number, name, who)
+        pairs = checked_arms(arms, floor, control, configuration.control_share)
+        return cls(opened, create(opened, name, configuration, pairs, who), name, who)
 
     @classmethod
     def open(cls, store: Store | str, name: str, *, who: str | None = None) -> Experiment:
@@ -198,12 +179,7 @@ class Experiment:
     @classmethod
     def list(cls, store: Store | str) -> Summaries:
         """Return all experiments of a store, oldest first."""
-        return [
-            ExperimentSummary(name, state, instant(created_at), _listed_policy(configuration), n_arms, assigned, pulls)
-            for name, state, created_at, configuration, n_arms, assigned, pulls in _opened(store).read(
-                lambda transaction: transaction.summaries()
-            )
-        ]
+        return summaries(_opened(store))
 
     # Units
 
@@ -234,8 +210,7 @@ class Experiment:
         >>> [one.arm for one in experiment.ask_many(["ada", ("bob", {"class": "4b"})])]
         ['a', 'b']
         """
-        several = units.items() if isinstance(units, Mapping) else _several("units", units)
-        return self._together([_ask(one, self.who) for one in several])
+        return self._together(asks(units, self.who))
 
     def tell(self, unit: str, reward: float) -> ToldReward:
         """Record the reward of a unit that was assigned, however late; telling the same again changes nothing."""
@@ -243,12 +218,7 @@ class Experiment:
 
     def tell_many(self, rewards: Mapping[str, float] | Iterable[tuple[str, float]]) -> ToldRewards:
         """Record the rewards of several units, in one transaction; if any is refused, none is recorded."""
-        pairs = rewards.items() if hasattr(rewards, "items") else _several("rewards", rewards)
-        try:
-            told = [ask_for.Tell(unit, reward, who=self.who) for unit, reward in pairs]
-        except (TypeError, ValueError):
-            raise InvalidInput("rewards must be pairs of a unit and its reward") from None
-        return self._together(told)
+        return self._together(tells(rewards, self.who))
 
     def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
         """Put another reward in the place of the one told; the log keeps both, and the reason."""
@@ -295,14 +265,7 @@ class Experiment:
         """
         checked_unit(unit)
         now = microseconds(self.store.now())
-
-        def work(transaction: Transaction) -> UnitStatus | None:
-            state = self._load(transaction)
-            missing = state.configuration.missing
-            found = read_units(transaction.unit_events(self._id, [unit]), missing).get(unit)
-            return None if found is None else found.status(unit, state.names, missing, now)
-
-        return self.store.read(work)
+        return self.store.read(lambda transaction: read_unit(transaction, self._id, self._load(transaction), unit, now))
 
     # The experiment
 
@@ -370,15 +333,7 @@ class Experiment:
         >>> experiment.describe()["arms"]
         [{'name': 'a', 'state': 'active', 'floor': 0.0}, {'name': 'b', 'state': 'active', 'floor': 0.0}]
         """
-        state = self.store.read(self._load)
-        rows = zip(state.names, state.arm_states, state.floors, strict=True)
-        return {
-            "name": state.name,
-            "state": state.state,
-            "created_at": instant(state.created_at).isoformat(),
-            "arms": [{"name": arm, "state": arm_state, "floor": floor} for arm, arm_state, floor in rows],
-            "configuration": state.configuration.to_dict(),
-        }
+        return describe(self.store.read(self._load))
 
     def status(self) -> Status:
         """Return where the experiment stands: arms, totals, intervals, stopping rules.
@@ -397,13 +352,7 @@ class Experiment:
         (2.0, [2.0, 2.0])
         """
         now = self.store.now()
-
-        def work(transaction: Transaction) -> Status:
-            state = self._load(transaction)
-            windowed = state.configuration.missing.window_seconds is not None
-            return status_of(state, now, transaction.n_due(self._id, microseconds(now)) if windowed else {})
-
-        return self.store.read(work)
+        return self.store.read(lambda transaction: read_status(transaction, self._id, self._load(transaction), now))
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log, from the event after this number on."""
@@ -527,49 +476,6 @@ class Experiment:
 
     def _run(self, requests: Sequence[Request], *, together: bool) -> Plan:
         return carry_out(self.store, self._id, requests, together=together)
-
-
-def _create(store: Store, state: State, details: dict[str, Any], who: str | None) -> int:
-    """Write a new experiment and return its number."""
-    first = Plan(state, touched=set(range(len(state.names))))
-    text = state.configuration.to_json()
-    created = (1, "created", state.created_at, who, *[None] * 8, json.dumps(details, allow_nan=False))
-    first.events.append(created)
-
-    def work(transaction: Transaction) -> int:
-        number = transaction.find(state.name)
-        if number is not None:
-            # After a connection was lost while committing, what is found may be what was written.
-            if transaction.configuration(number) == (state.name, state.created_at, text):
-                return number
-            raise ExperimentExists(
-                f"{store.url} has an experiment {state.name!r} already", hint="choose another name, or open it"
-            )
-        number = transaction.create(state.name, state.state, state.created_at, text)
-        write_plan(transaction, number, first)
-        return number
-
-    return store.change(None, work)
-
-
-def _ask(one: Any, who: str | None) -> ask_for.Ask:
-    if type(one) is tuple and len(one) == 2:
-        return ask_for.Ask(one[0], one[1], who=who)
-    return ask_for.Ask(one, who=who)
-
-
-def _listed_policy(configuration: str) -> dict[str, Any]:
-    """Return the policy in a configuration; of one that is damaged nothing, as it must not hide the others."""
-    try:
-        return dict(json.loads(configuration)["policy"])
-    except (ValueError, TypeError, LookupError):
-        return {}
-
-
-def _several(what: str, values: Any) -> Iterable[Any]:
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise InvalidInput(f"{what} must be a list; got {values!r}")
-    return cast("Iterable[Any]", values)
 
 
 def _opened(store: Store | str) -> Store:

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equipoise.experiment.instants import instant
+from equipoise.experiment.instants import instant, microseconds
 from equipoise.kernels.replay import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 from equipoise.theory.sequences import asymptotic_mean_radius, bounded_mean_radius
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from equipoise.arrays import FloatArray
     from equipoise.experiment.state import State
     from equipoise.experiment.stopping import Progress
+    from equipoise.store import Transaction
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,24 @@ class Status:
         """Return the status as plain data that JSON can hold."""
         data = dataclasses.asdict(self)
         return data | {"created_at": self.created_at.isoformat(), "at": self.at.isoformat()}
+
+
+def read_status(transaction: Transaction, experiment: int, state: State, now: datetime) -> Status:
+    """Return the status of an experiment in a store, units that fell due since its last event included."""
+    windowed = state.configuration.missing.window_seconds is not None
+    return status_of(state, now, transaction.n_due(experiment, microseconds(now)) if windowed else {})
+
+
+def describe(state: State) -> dict[str, Any]:
+    """Return name, state, arms and settings as plain data that JSON can hold."""
+    rows = zip(state.names, state.arm_states, state.floors, strict=True)
+    return {
+        "name": state.name,
+        "state": state.state,
+        "created_at": instant(state.created_at).isoformat(),
+        "arms": [{"name": arm, "state": arm_state, "floor": floor} for arm, arm_state, floor in rows],
+        "configuration": state.configuration.to_dict(),
+    }
 
 
 def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from equipoise.experiment.missing import MissingReward
+    from equipoise.experiment.state import State
+    from equipoise.store import Transaction
 
 STATE_NAMES = {
     WAITING: "waiting",
@@ -145,3 +147,10 @@ def read_units(rows: Iterable[Sequence[Any]], missing: MissingReward) -> dict[st
         elif kind == "corrected":
             unit.reward = reward
     return units
+
+
+def read_unit(transaction: Transaction, experiment: int, state: State, name: str, now: int) -> UnitStatus | None:
+    """Return a unit as people see it at a time, or None if it was never assigned."""
+    missing = state.configuration.missing
+    found = read_units(transaction.unit_events(experiment, [name]), missing).get(name)
+    return None if found is None else found.status(name, state.names, missing, now)

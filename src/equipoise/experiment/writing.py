@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from equipoise.experiment.planning import Plan
+    from equipoise.experiment.draft import Plan
     from equipoise.store import Transaction
 
 

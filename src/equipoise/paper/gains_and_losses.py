@@ -157,6 +157,37 @@ class Replay:
         return np.array(loss), np.array(gain)
 
 
+@dataclass(frozen=True)
+class Results:
+    """Every policy against the experiment as it was run, by name and weight."""
+
+    replay: Replay
+    rows: list[GainAndLoss]
+
+    def at(self, reward_weight: float) -> GainAndLoss:
+        """Return ForcingBalance at a weight."""
+        return next(row for row in self.rows if row.reward_weight == reward_weight)
+
+    def of(self, policy: str) -> GainAndLoss:
+        """Return a policy without a weight."""
+        return next(row for row in self.rows if row.policy == policy)  # of UCB, the one with the usual bonus
+
+    @property
+    def dial(self) -> list[GainAndLoss]:
+        """ForcingBalance at all weights."""
+        return [row for row in self.rows if row.policy == BALANCE]
+
+    @property
+    def bandits(self) -> list[GainAndLoss]:
+        """UCB with all bonuses, the usual one first."""
+        return [row for row in self.rows if row.policy == BANDIT]
+
+    def above(self, row: GainAndLoss) -> float:
+        """Return how much more ForcingBalance gains than a policy at the same loss, between its weights."""
+        loss, gain = ([getattr(one, name).value for one in self.dial] for name in ("loss", "gain"))
+        return float(np.interp(row.loss.value, np.maximum.accumulate(loss), gain)) - row.gain.value
+
+
 def replay(
     work: Work,
     experiment: RealExperiment,

@@ -207,6 +207,11 @@ def misfit(mean: FloatArray, std: FloatArray) -> FloatArray:
     return np.asarray((ours - value) / rounding)
 
 
+def sum_of_squares(arms: Gaussian) -> float:
+    """Return the sum of the squares of the misfit."""
+    return float((misfit(arms.mean, arms.std) ** 2).sum())
+
+
 # The fit: arms that have the aggregates
 
 KNOTS = 6

@@ -1,4 +1,4 @@
-"""Every item of the reproduction, in the order of the report; each module computes and draws one or a few of them."""
+"""Every item of the reproduction, in the order of the report; each module computes and draws one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from equipoise.paper.items import (
     educational_table,
+    effort,
     five_arm_table,
+    health,
     naive_ucb,
     objective_surface,
     outlook,
     pareto_over_time,
-    real_experiments,
     regret_over_time,
     surrogate_derivation,
     tracking_ablation,
@@ -34,6 +35,6 @@ ITEMS: tuple[Item, ...] = (
     naive_ucb.ITEM,
     tracking_ablation.ITEM,
     outlook.ITEM,
-    real_experiments.EFFORT,
-    real_experiments.HEALTH,
+    effort.ITEM,
+    health.ITEM,
 )
