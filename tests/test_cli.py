@@ -396,12 +396,28 @@ def test_errors_name_the_option_that_was_typed(arguments: list[str], message: st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["allocate", "--nonsense"], ["allocate", "--error", "x"], ["demo", "--steps", "0"]]
+    ("line", "told", "command"),
+    [
+        ("nonsense", "no such command 'nonsense'", ""),
+        ("lst", "no such command 'lst'; did you mean 'list'?", ""),
+        ("--nonsense", "there is no option --nonsense", ""),
+        ("arm nonsense", "no such command 'nonsense'", "arm"),
+        ("keys --nonsense", "there is no option --nonsense", "keys"),
+        ("allocate --nonsense", "there is no option --nonsense", "allocate"),
+        ("ask exam --stor", "there is no option --stor; did you mean --json or --store?", "ask"),
+        ("allocate --error x", "--error must be a valid number; got 'x'", "allocate"),
+        ("demo --steps 0", "--steps must be greater than or equal to 1; got '0'", "demo"),
+        ("tell exam ana high", "REWARD must be a valid number; got 'high'", "tell"),
+        ("ask", "NAME is missing", "ask"),
+        ("arm add exam", "ARM is missing", "arm add"),
+        ("keys create", "--role is missing", "keys create"),
+        ("ask exam --store", "option '--store' requires an argument", "ask"),
+        ("list --json=3", "option '--json' does not take a value", "list"),
+        ("list of all", "there must be no more arguments; got of all", "list"),
+    ],
 )
-def test_what_typer_refuses_exits_with_2(run: Runner, arguments: list[str]) -> None:
-    result = run(*arguments)
-    assert (result.code, result.out) == (2, "")
-    assert "Usage: " in result.err
+def test_what_typer_refuses_is_told_as_all_errors_are(run: Runner, line: str, told: str, command: str) -> None:
+    assert run(*line.split()) == Result(2, "", f"error: {told}\nhint: {f'equipoise {command}'.strip()} --help\n")
 
 
 def test_a_bad_chart_file_is_noticed_before_anything_is_read(run: Runner) -> None:
@@ -517,6 +533,17 @@ def test_without_a_command_there_is_help(run: Runner) -> None:
     result = run()
     assert result.code in (0, 2)  # depends on the version of Click inside Typer
     assert "allocate" in result.out + result.err
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_first_simulation_says_that_it_compiles_unless_it_is_to_be_quiet(tmp_path: Path, quiet: bool) -> None:
+    options = ("--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", str(tmp_path / "x.npz"))
+    cache = str(tmp_path / "cache")
+    result = start("simulate", *TWO, *options, *["--quiet"] * quiet, NUMBA_CACHE_DIR=cache)
+    assert result.returncode == 0
+    assert ("compiling, once" in result.stderr) is not quiet
+    assert (result.stderr == "") is quiet
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")

@@ -501,3 +501,47 @@ def test_a_table_in_parquet_is_handed_over_whole(connect, waits):
 def test_looking_costs_no_httpx():
     code = "import sys, equipoise, equipoise.cli.application; sys.exit('httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+# --- after the end ----------------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_was_closed_says_so(tmp_path):
+    told = (
+        r"^the client must be open; got that of http://127.0.0.1:1, which was closed\n"
+        r"hint: make another, or call it inside its `with` block$"
+    )
+    client = eq.Client("http://127.0.0.1:1", KEY)
+    experiment = RemoteExperiment(client, "fractions")
+    client.close()
+    client.close()  # which is harmless
+    for verb in (
+        client.list,
+        lambda: client.open("fractions"),
+        lambda: experiment.ask("ada"),
+        lambda: list(experiment.events()),
+        lambda: experiment.export(tmp_path / "x.csv"),
+    ):
+        with pytest.raises(eq.InvalidInput, match=told):
+            verb()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_asynchronous_client_that_was_closed_says_so(tmp_path):
+    async def use():
+        async with eq.AsyncClient("http://127.0.0.1:1", KEY) as client:
+            experiment = AsyncRemoteExperiment(client, "fractions")
+        for verb in (client.list(), experiment.ask("ada"), experiment.export(tmp_path / "x.csv")):
+            with pytest.raises(eq.InvalidInput, match=r"open; got that of http://127.0.0.1:1, which was closed"):
+                await verb
+
+    asyncio.run(use())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_forked_from_one_that_closed_its_client_does_not_open_it_again(monkeypatch):
+    client = eq.Client("http://127.0.0.1:1", KEY)
+    client.close()
+    monkeypatch.setattr(senders.os, "getpid", lambda: -1)
+    with pytest.raises(eq.InvalidInput, match="which was closed"):
+        client.list()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import select
@@ -19,6 +20,7 @@ import equipoise as eq
 from equipoise.charts import drawing
 from equipoise.demo import running
 from equipoise.demo.population import MISSING, Population
+from equipoise.demo.showing import snapshot
 from equipoise.demo.trial import Clock, Trial
 from equipoise.demo.verdict import verdict_lines
 from equipoise.paper.real_experiments import effort_experiment
@@ -150,7 +152,37 @@ def test_a_very_short_run_says_what_is_not_known(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert running.run(steps=steps, seed=1, reward_weight=0.9, out=tmp_path / "x.svg") == 0
-    assert re.search(r"^accuracy +1[5-8] of 18 arms have no reward yet$", capsys.readouterr().out, re.MULTILINE)
+    out, err = capsys.readouterr()
+    assert re.search(r"^accuracy +1[5-8] of 18 arms have no reward$", out, re.MULTILINE)
+    assert re.search(r"^ +so few people tell little of what it does: more take part with --steps$", out, re.MULTILINE)
+    assert f"with {steps} decision{'s' if steps > 1 else ''} replayed: all as recorded" in out
+    assert f"\n{steps} simulated {'people' if steps > 1 else 'person'} in 14 days; " in err
+    days = [line for line in err.splitlines() if line.startswith("day ")]
+    assert days and not any("most to" in line for line in days if ": 0 assigned" in line)
+
+
+def test_a_short_run_names_an_arm_that_has_most_only_if_there_is_one() -> None:
+    status = play(20).experiment.status()
+    counts = sorted((arm.assigned for arm in status.arms), reverse=True)
+    assert counts[0] == counts[1], "two arms share the first place"
+    assert snapshot(14, status).endswith(f"; average {status.average_reward:,.0f}")
+    alone = play(2000).experiment.status()
+    largest = max(alone.arms, key=lambda arm: arm.assigned)
+    assert snapshot(14, alone).endswith(f"; most to {largest.arm!r}")
+
+
+def test_the_verdict_speaks_of_one_arm_as_of_one() -> None:
+    trial = play(2000)
+    status, verified = trial.experiment.status(), trial.experiment.verify()
+    known, *others = status.arms
+    unknown = [dataclasses.replace(arm, low=None, high=None, half_width=None) for arm in others]
+    lines = [line.text for line in verdict_lines(REAL, dataclasses.replace(status, arms=(known, *unknown)), verified)]
+    assert lines[3].strip() == f"1 of 18 arms is known to within {known.half_width:.0f} button presses"
+    assert lines[4].strip() == "1 of 1 interval holds the true mean"
+    equal = dataclasses.replace(status, arms=tuple(dataclasses.replace(arm, assigned=1) for arm in status.arms))
+    lines = [line.text for line in verdict_lines(REAL, dataclasses.replace(equal, n_assigned=18), verified)]
+    assert lines[0] == "participants  as many button presses as with equal shares"
+    assert lines[1].startswith("accuracy ")
 
 
 def test_without_the_charts_extra_the_demo_runs_all_the_same(

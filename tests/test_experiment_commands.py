@@ -79,6 +79,17 @@ def test_a_copy_tells_how_far_it_is(run: Runner, exam: eq.Experiment, monkeypatc
     assert shown == [5_000, 10_000, 12_001]
 
 
+def test_a_copy_that_was_made_before_is_not_said_to_be_made_again(run: Runner, exam: eq.Experiment) -> None:
+    first, again = (run("copy", "exam", "--to", "sqlite:///new.db", "--quiet") for _ in range(2))
+    assert first.out == "exam: 1 event copied to sqlite:///new.db and verified there\n"
+    assert again.out == "exam: 1 event in sqlite:///new.db already, the same as here, and verified there\n"
+    exam.ask("ana")
+    assert run("copy", "exam", "--to", "sqlite:///new.db").code == 1  # what is there is not the same any more
+    rows = [run.data("copy", "--to", "sqlite:///newer.db", "--quiet")["experiments"] for _ in range(2)]
+    assert [one["new"] for [one] in rows] == [True, False]  # type: ignore[attr-defined]
+    assert [one["n_events"] for [one] in rows] == [2, 2]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_copy_that_is_interrupted_leaves_nothing_behind(
     run: Runner, exam: eq.Experiment, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

@@ -18,7 +18,6 @@ from command_runner import Result, Runner
 
 import equipoise as eq
 from equipoise.cli import feeding
-from equipoise.cli.errors import HINTS
 from equipoise.experiment_tables import status_lines
 
 SOURCE = Path(eq.__file__).parent
@@ -284,13 +283,6 @@ def test_what_is_not_there_is_told_with_the_next_step(run: Runner, exam: eq.Expe
     assert run("tell", "exam", "ana").code == 2
     assert run("ask", "exam").code == 2
     assert run("ask", "exam", "ana", "--file", "-").code == 2
-
-
-def test_every_advice_put_into_other_words_is_still_given_by_the_library() -> None:
-    files = [file for part in ("experiment", "service", "client") for file in (SOURCE / part).rglob("*.py")]
-    text = "".join(file.read_text() for file in files)
-    for advice in HINTS:
-        assert f'"{advice}"' in text, advice
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -679,6 +671,26 @@ def test_the_first_assignment_on_a_machine_says_that_it_compiles(exam: eq.Experi
     )
     assert (cold.returncode, cold.stderr) == (0, "compiling, once: the next start will be quick\n")
     assert (warm.stdout, warm.stderr) == (cold.stdout, "")
+    quiet = subprocess.run(
+        [*COMMAND, "ask", "exam", "ben", "--quiet"],
+        capture_output=True,
+        text=True,
+        env=environment | {"NUMBA_CACHE_DIR": str(tmp_path / "another")},
+        timeout=300,
+    )
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_opening_a_store_loads_no_compiler(exam: eq.Experiment) -> None:
+    """What needs none, such as listing keys, then need not wait for it; opening an experiment announces it."""
+    script = (
+        "import sys\n"
+        "from equipoise.cli.stores import existing_store, experiments_at\n"
+        f"existing_store({STORE!r}).close()\n"
+        f"experiments_at({STORE!r})\n"
+        "assert 'numba' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, check=True, timeout=120)
 
 
 # --- the help ---------------------------------------------------------------------------------------------------------

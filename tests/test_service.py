@@ -280,7 +280,7 @@ def test_finishing_waits_for_rewards_that_are_held_unless_told_anyway(api):
     told = api.data("PUT", path_of("held", "assignments", "ada", "reward"), {"reward": 1})
     assert told["counted"] is False
     assert api.data("POST", path_of("held", "settle"))["state"] == "enrolling"
-    api.refused(409, "RewardsHeld", "POST", path_of("held", "finish"))
+    assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now, with {"anyway": true}')
     api.refused(409, "RewardsHeld", "POST", path_of("held", "finish"), {"anyway": False})
     assert "anyway" in api.refused(422, "InvalidInput", "POST", path_of("held", "finish"), {"anyway": "yes"})
     assert api.data("POST", path_of("held", "finish"), {"anyway": True})["state"] == "finished"
@@ -417,6 +417,34 @@ EVERY_PLACE = [
 @pytest.mark.parametrize(("method", "rest", "body"), EVERY_PLACE)
 def test_an_experiment_that_is_not_there_is_not_found(api, method, rest, body):
     assert "'nobody'" in api.refused(404, "UnknownExperiment", method, path_of("nobody") + rest, body)
+
+
+def test_hints_name_requests_and_no_calls_of_python(api, name):
+    """By the lean routes and by the others; `equipoise.Client` turns them back into calls."""
+    place = "/experiments/{name}"
+    told, reward = path_of(name, "assignments", "ada", "reward"), {"reward": 0.5}
+
+    def hint(method, path, body=None):
+        return api(method, path, body).json()["hint"]
+
+    assert hint("PUT", told, reward) == f"POST {place}/assignments comes first"
+    assert hint("GET", path_of(name, "assignments", "ada")) == f"POST {place}/assignments comes first"
+    many = {"rewards": [{"unit": "ada"} | reward]}
+    assert hint("POST", path_of(name, "rewards", "many"), many) == f"POST {place}/assignments comes first"
+    api.data("POST", path_of(name, "assignments"), {"unit": "ada"})
+    correction = reward | {"reason": "x"}
+    corrections = path_of(name, "assignments", "ada", "corrections")
+    assert hint("POST", corrections, correction) == f"PUT {place}/assignments/{{unit}}/reward"
+    api.data("PUT", told, reward)
+    replaces = f"POST {place}/assignments/{{unit}}/corrections replaces it, and logs why"
+    assert hint("PUT", told, {"reward": 0.75}) == replaces
+    api.data("POST", path_of(name, "pause"))
+    assert hint("POST", path_of(name, "assignments"), {"unit": "bob"}) == f"POST {place}/resume takes new units again"
+    for arm in ARMS[:2]:
+        api.data("POST", path_of(name, "arms", arm, "pause"))
+    assert hint("POST", path_of(name, "arms", ARMS[2], "pause")) == f"POST {place}/pause or POST {place}/stop instead"
+    body = {"name": "no control", "arms": ARMS, "reward_weight": 0.5, "control_share": 0.1}
+    assert hint("POST", "/experiments", body) == 'give "control": ...'
 
 
 # Names

@@ -26,6 +26,18 @@ def api(here):
         yield api
 
 
+def test_the_bare_address_leads_a_browser_to_the_page_and_tells_programs_where_things_are(api):
+    browser = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    sent_on = api("GET", "/", headers=browser)
+    assert (sent_on.status_code, sent_on.headers["location"]) == (307, "/docs")
+    for headers in (None, {"accept": "application/json"}, {"accept": "*/*"}):
+        found = api.data("GET", "/", headers=headers)
+        assert (found["name"], found["version"]) == ("equipoise", eq.__version__)
+        assert set(found["links"].values()) == {"/docs", "/openapi.json", "/healthz"}
+        assert all(api("GET", place).status_code == 200 for place in found["links"].values())
+    assert api("POST", "/").status_code == 405
+
+
 def test_the_page_and_all_it_needs_come_from_the_service(api):
     page = api("GET", "/docs")
     assert page.headers["content-type"] == "text/html; charset=utf-8"

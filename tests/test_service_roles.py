@@ -38,6 +38,7 @@ class Row(NamedTuple):
 TABLE = [
     Row("GET", "/healthz", PUBLIC),
     Row("GET", "/readyz", PUBLIC),
+    Row("GET", "/", PUBLIC),
     Row("GET", "/openapi.json", PUBLIC),
     Row("GET", "/docs", PUBLIC),
     Row("GET", "/docs/{file}", PUBLIC),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from equipoise.errors import UnexpectedReward as UnexpectedReward
     from equipoise.errors import UnknownArm as UnknownArm
     from equipoise.errors import UnknownExperiment as UnknownExperiment
+    from equipoise.errors import UnknownKey as UnknownKey
     from equipoise.errors import UnknownName as UnknownName
     from equipoise.errors import UnknownUnit as UnknownUnit
     from equipoise.errors import UpgradeNeeded as UpgradeNeeded
@@ -122,6 +123,7 @@ _HOME = {
         "UnexpectedReward",
         "UnknownArm",
         "UnknownExperiment",
+        "UnknownKey",
         "UnknownName",
         "UnknownUnit",
         "UpgradeNeeded",

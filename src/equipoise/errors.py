@@ -10,6 +10,7 @@
     ├── UnexpectedReward                     a reward for an arm that has no pending assignment
     ├── UnknownExperiment                    no experiment of that name in the store
     ├── ExperimentExists                     the name of a new experiment is taken
+    ├── UnknownKey                           no key of that id in the store
     ├── UnknownUnit                          a reward for a unit that was never assigned
     ├── RewardConflict                       another reward was told for the unit before
     ├── NotRewarded                          a correction of a reward that was never told
@@ -83,6 +84,10 @@ class UnknownExperiment(EquipoiseError):
 
 class ExperimentExists(EquipoiseError):
     """An experiment of that name is in the store already."""
+
+
+class UnknownKey(EquipoiseError):
+    """No key of that id is in the store."""
 
 
 class UnknownUnit(EquipoiseError):

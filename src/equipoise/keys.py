@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated
+from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.instants import instant, microseconds
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_who
 
@@ -215,7 +215,7 @@ def _find(store: Store, key_id: str) -> Key:
     for key in list_keys(store):
         if key.id == key_id:
             return key
-    raise InvalidInput(f"{store.url} has no key {key_id!r}", hint="equipoise keys list shows those it has")
+    raise UnknownKey(f"{store.url} has no key {key_id!r}", hint="equipoise keys list shows those it has")
 
 
 def _zoned(at: Any) -> datetime:

@@ -199,7 +199,7 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
             say(f"{n_found:,} of {n_replications:,} replications are finished already; playing the rest")
 
     try:
-        with slow_start_note():
+        with slow_start_note(quiet=quiet):
             simulate(study.policies, study.arms, horizon=1)
         yield tell_found
     except SweepInterrupted as interrupted:
@@ -287,10 +287,13 @@ def _shares(values: FloatArray) -> list[str]:
 
 
 @contextmanager
-def slow_start_note(after_seconds: float = 1.0) -> Iterator[None]:
+def slow_start_note(after_seconds: float = 1.0, *, quiet: bool = False) -> Iterator[None]:
     """Say on stderr why the work inside takes seconds, if that is because something is compiled."""
     from equipoise.kernels import when_compiling
 
+    if quiet:
+        yield
+        return
     timer = threading.Timer(after_seconds, print, args=(COMPILING,), kwargs={"file": sys.stderr, "flush": True})
     timer.daemon = True
     call_off = when_compiling(timer.start)

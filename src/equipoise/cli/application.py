@@ -15,7 +15,7 @@ from equipoise.cli.ask import ask
 from equipoise.cli.create import create
 from equipoise.cli.demo import demo
 from equipoise.cli.enrolment import finish, pause, resume, stop
-from equipoise.cli.errors import Command, told
+from equipoise.cli.errors import Command, Group, told
 from equipoise.cli.events import events
 from equipoise.cli.export import export
 from equipoise.cli.frontier import frontier
@@ -45,6 +45,7 @@ KEY_COMMANDS = (keys.create, keys.list_, keys.revoke)
 """Those of `equipoise keys`."""
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -77,11 +78,11 @@ def _add(group: typer.Typer, command: Callable[..., None], panel: str | None = N
 for panel, commands in COMMANDS.items():
     for command in commands:
         _add(app, command, panel)
-arms = typer.Typer(no_args_is_help=True, help="Add, pause, resume or retire an arm of a live experiment.")
+arms = typer.Typer(cls=Group, no_args_is_help=True, help="Add, pause, resume or retire an arm of a live experiment.")
 for arm_command in ARM_COMMANDS:
     _add(arms, arm_command)
 app.add_typer(arms, name="arm", rich_help_panel="Live experiments")
-key_group = typer.Typer(no_args_is_help=True, help="Make, list or revoke the keys of a service.")
+key_group = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list or revoke the keys of a service.")
 for key_command in KEY_COMMANDS:
     _add(key_group, key_command)
 app.add_typer(key_group, name="keys", rich_help_panel="Service")

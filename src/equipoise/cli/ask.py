@@ -47,7 +47,7 @@ def ask(
     """Print the arm of a unit, assigning one if it has none; or of every unit of a file, as CSV."""
     if (unit is None) == (file is None):
         raise InvalidInput(f"give a UNIT or --file; got {'neither' if unit is None else 'both'}")
-    experiment = open_experiment(store, name, key, who)
+    experiment = open_experiment(store, name, key, who, quiet=quiet)
     if unit is not None:
         found = experiment.ask(unit, _object(attributes))
         print_answer(found._asdict() | {"at": found.at.isoformat()}, found.arm, as_json)

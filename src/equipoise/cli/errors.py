@@ -1,26 +1,32 @@
 """Errors in the words of the command line: options as they were typed, and nothing that the terminal would act on."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from typer.core import TyperCommand
+import typer
+from typer.core import TyperCommand, TyperGroup
 
 from equipoise.errors import EquipoiseError, InvalidInput, visible
+from equipoise.hints import in_commands
 
-HINTS = {
-    "Experiment.list(store) shows those it has": "equipoise list shows those it has",
-    "Client.list() shows those it has": "equipoise list shows those it has",
-    "give a key: Client(url, key)": "set EQUIPOISE_KEY, or give --key",
-    "choose another name, or open it": "choose another name",
-    "correct(unit, reward, reason) replaces it, and logs why": "equipoise correct replaces it, and logs why",
-    "tell(unit, reward)": "equipoise tell NAME UNIT REWARD",
-    "ask(unit) comes first": "equipoise ask NAME UNIT comes first",
-    "resume() takes new units again": "equipoise resume NAME takes new units again",
-    "pause() or stop() the experiment instead": "equipoise pause or stop the experiment instead",
-    "rebuild() writes the tables anew from the log": "equipoise rebuild NAME writes the tables anew from the log",
-    "give control=...": "give --control ARM",
-}
-"""What the library advises to call, as a command; a test looks for each in the library."""
+_UsageError: Any = typer.BadParameter.__base__  # of Click, or of the copy of it that Typer has
+_HELP = "NoArgsIsHelpError"
+
+
+class Group(TyperGroup):
+    """A group of commands that tells what is wrong with a command line as all errors are told."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the options before the command."""
+        with _told_as_ours(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command."""
+        with _told_as_ours(ctx):
+            return super().resolve_command(ctx, args)
 
 
 class Command(TyperCommand):
@@ -29,6 +35,11 @@ class Command(TyperCommand):
     The library's messages start with the parameter: `reward_weight must be in [0, 1]`. An argument of a command that
     has the name of the parameter is the option to tell, whatever that is called: `--reward-weight must be in [0, 1]`.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the command line."""
+        with _told_as_ours(ctx):
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # Typer has its Context from Click or from a copy of it
         """Run the command."""
@@ -48,7 +59,7 @@ def told(error: EquipoiseError) -> str:
     no arm \x1b[31mred
     hint: see --help
     """
-    advice = "" if error.hint is None else f"\nhint: {HINTS.get(error.hint, error.hint)}"
+    advice = "" if error.hint is None else f"\nhint: {in_commands(error.hint)}"
     return "\n".join(visible(line) for line in f"{error.message}{advice}".split("\n"))
 
 
@@ -61,3 +72,47 @@ def _in_options(message: str, ctx: Any) -> str:
         if word and typed and word[0] in (parameter.name, f"{parameter.name}s"):
             return f"{parameter.opts[0]}{message[word.end() :]}"
     return message
+
+
+@contextmanager
+def _told_as_ours(ctx: Any) -> Iterator[None]:
+    """Raise what Typer finds wrong with a command line as an error of ours, which points to the help."""
+    try:
+        yield
+    except _UsageError as error:
+        if type(error).__name__ == _HELP:  # which is the help itself, for who typed nothing
+            raise
+        raise InvalidInput(_usage(error), hint=f"{ctx.command_path} --help") from None
+
+
+def _usage(error: Any) -> str:
+    """Return what is wrong with a command line: what was expected, and what was got if that is known."""
+    kind, parameter = type(error).__name__, getattr(error, "param", None)
+    if kind == "MissingParameter" and parameter is not None:
+        return f"{_name(parameter)} is missing"
+    if kind == "BadParameter" and parameter is not None:
+        return f"{_name(parameter)}{_expected(error)}"
+    if kind == "NoSuchOption":
+        maybe = f"; did you mean {' or '.join(sorted(error.possibilities))}?" if error.possibilities else ""
+        return f"there is no option {error.option_name}{maybe}"
+    message = str(error.format_message())
+    more = re.fullmatch(r"Got unexpected extra argument.*? \((.*)\)", message)
+    if more:
+        return f"there must be no more arguments; got {more[1]}"
+    return message[:1].lower() + message[1:].removesuffix(".").replace(". Did you", "; did you")
+
+
+def _name(parameter: Any) -> str:
+    """Return an option as it is typed, or an argument as the help calls it."""
+    first: str = parameter.opts[0]
+    return first if first.startswith("-") else parameter.metavar or first.upper()
+
+
+def _expected(error: Any) -> str:
+    """Return what a value must be, and what it was."""
+    details = getattr(error.__cause__, "errors", None)
+    if details is None:  # an older Typer, whose message names the value
+        return f": {error.message}".removesuffix(".")
+    first = details()[0]
+    expected = re.sub(r"^Input should be ", " must be ", first["msg"]).partition(", unable to parse")[0]
+    return f"{expected}; got {first['input']!r}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from equipoise.cli.errors import HINTS, told
+from equipoise.cli.errors import told
 from equipoise.cli.stores import note
 from equipoise.cli.unit_files import Row
 from equipoise.errors import EquipoiseError, NotAllowed, NotAuthenticated, ServiceError, StoreError
@@ -75,7 +75,7 @@ def feed(
     except EquipoiseError as error:
         if n_done:
             more = f"{_so_far(n_done, len(rows), noun)}; the same command again is harmless"
-            error.hint = more if error.hint is None else f"{HINTS.get(error.hint, error.hint)}\n{more}"
+            error.hint = more if error.hint is None else f"{error.hint}\n{more}"
         raise
     if refused:
         raise EquipoiseError(f"{refused:,} of {len(rows):,} {noun} of {source} were refused; the others are recorded")

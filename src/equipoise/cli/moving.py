@@ -9,6 +9,7 @@ from equipoise.cli.stores import (
     DEFAULT_STORE,
     DatabaseUrl,
     Quiet,
+    announce_compiling,
     any_store,
     existing_store,
     existing_url,
@@ -37,30 +38,41 @@ def copy(
     from equipoise.printing import print_json
 
     source, target = existing_store(store), any_store(to)
+    announce_compiling(quiet=quiet)
     rows = []
     for name in names or [one.name for one in Experiment.list(source)]:
-        copied = _copy(Experiment.open(source, name), target, quiet)
+        copied, new = _copy(Experiment.open(source, name), target, quiet)
         checked = copied.verify()
-        rows.append({"name": name, "n_events": checked.n_events, "store": target.url})
+        rows.append({"name": name, "n_events": checked.n_events, "store": target.url, "new": new})
         if not as_json:
-            print(f"{name}: {checked.n_events:,} events copied to {target.url} and verified there", flush=True)
+            events = f"{checked.n_events:,} event{'s' * (checked.n_events != 1)}"
+            done = f"copied to {target.url} and" if new else f"in {target.url} already, the same as here, and"
+            print(f"{name}: {events} {done} verified there", flush=True)
         if copied.status().state == "enrolling" and not quiet:
             note(f"note: {name} still takes units in {source.url} as well; finish it there when all clients have moved")
     if as_json:
         print_json({"experiments": rows})
 
 
-def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "Experiment":
-    """Copy one experiment, with a bar on the terminal unless it is to be quiet."""
+def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "tuple[Experiment, bool]":
+    """Copy one experiment, with a bar on the terminal unless it is to be quiet; and whether it was not there before."""
     from equipoise.progress import Reporter, StepBar
 
     bar = Reporter() if quiet else StepBar(experiment.status().n_events, f"copying {experiment.name}", noun="events")
+    new = False
+
+    def show(n_done: int, _n_events: int) -> None:
+        nonlocal new
+        new = True  # every log has a first event, so of what is copied at least one is told
+        bar.show(n_done)
+
     try:
         with bar:
-            return experiment.copy_to(target, progress=lambda done, _: bar.show(done))
+            copied = experiment.copy_to(target, progress=show)
     except KeyboardInterrupt:
         note(f"interrupted; nothing of {experiment.name} is in {target.url}, the same command copies it")
         raise typer.Exit(130) from None
+    return copied, new
 
 
 def upgrade(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:

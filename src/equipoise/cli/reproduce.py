@@ -73,7 +73,7 @@ def reproduce(
         show.end(item, finding)
 
     try:
-        _compile(chosen)
+        _compile(chosen, quiet)
         with report.ReportWriter(out) as writer:
             with printing.Show(chosen, quick=quick, quiet=quiet, results=not as_json) as show:
                 result = reproduction.reproduce(
@@ -112,7 +112,7 @@ def _arms(path: Path) -> "Gaussian":
     return Gaussian(mean=known.mean, std=known.std)
 
 
-def _compile(items: "tuple[Item, ...]") -> None:
+def _compile(items: "tuple[Item, ...]", quiet: bool) -> None:
     """Solve and play something small, so that what takes long the first time is done and named."""
     from equipoise.arms import Gaussian
     from equipoise.cli.options import compile_solver
@@ -120,7 +120,7 @@ def _compile(items: "tuple[Item, ...]") -> None:
     from equipoise.printing import slow_start_note
     from equipoise.simulation import simulate
 
-    compile_solver()
+    compile_solver(quiet=quiet)
     if any(item.n_steps for item in items):
-        with slow_start_note():
+        with slow_start_note(quiet=quiet):
             simulate(ForcingBalance(reward_weight=0.5), Gaussian(mean=[0, 1], std=[1, 1]), horizon=1)

@@ -69,6 +69,7 @@ class StoredExperiments(NamedTuple):
 
     store: "Store"
     who: str | None = None
+    quiet: bool = False
 
     @property
     def url(self) -> str:
@@ -79,12 +80,14 @@ class StoredExperiments(NamedTuple):
         """Make an experiment."""
         from equipoise.experiment import Experiment
 
+        announce_compiling(quiet=self.quiet)
         return Experiment.create(self.store, name, who=self.who, **settings)
 
     def open(self, name: str) -> "Experiment":
         """Return the experiment of that name."""
         from equipoise.experiment import Experiment
 
+        announce_compiling(quiet=self.quiet)
         return Experiment.open(self.store, name, who=self.who)
 
     def list(self) -> "list[ExperimentSummary]":
@@ -95,7 +98,7 @@ class StoredExperiments(NamedTuple):
 
 
 def experiments_at(
-    url: str, key: str | None = None, who: str | None = None, *, new: bool = False
+    url: str, key: str | None = None, who: str | None = None, *, new: bool = False, quiet: bool = False
 ) -> "StoredExperiments | Client":
     """Return the experiments of a database or a service; a database that is not there is made if it may be `new`."""
     if is_service(url):
@@ -104,12 +107,14 @@ def experiments_at(
                 "--who is for databases; a service writes the name of the key to the log", hint="leave --who out"
             )
         return _client(url, key)
-    return StoredExperiments(any_store(url) if new else existing_store(url), author(who))
+    return StoredExperiments(any_store(url) if new else existing_store(url), author(who), quiet)
 
 
-def open_experiment(url: str, name: str, key: str | None = None, who: str | None = None) -> "AnyExperiment":
+def open_experiment(
+    url: str, name: str, key: str | None = None, who: str | None = None, *, quiet: bool = False
+) -> "AnyExperiment":
     """Open an experiment of a store that is there, or of a service."""
-    return experiments_at(url, key, who).open(name)
+    return experiments_at(url, key, who, quiet=quiet).open(name)
 
 
 def is_service(url: str) -> bool:
@@ -149,13 +154,14 @@ def any_store(url: str) -> "Store":
     """Open a store, made new if it is not there."""
     from equipoise.store import open_store
 
-    _announce_compiling()
     return open_store(_lasting(url))
 
 
 @cache
-def _announce_compiling() -> None:
+def announce_compiling(*, quiet: bool) -> None:
     """Say why the first assignment on a machine takes seconds, should it be this one."""
+    if quiet:
+        return
     from equipoise.kernels import when_compiling
     from equipoise.printing import COMPILING
 

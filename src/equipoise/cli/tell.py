@@ -49,7 +49,7 @@ def tell(
         raise InvalidInput(f"give UNIT and REWARD, or --file; got {'neither' if unit is None else 'both'}")
     if unit is not None and reward is None:
         raise InvalidInput("the REWARD is missing", hint="equipoise tell NAME UNIT REWARD")
-    experiment = open_experiment(store, name, key, who)
+    experiment = open_experiment(store, name, key, who, quiet=quiet)
     if unit is not None and reward is not None:
         _print(experiment.tell(unit, reward), "told before", as_json)
         return

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise import errors
 from equipoise.errors import EquipoiseError, ServiceError, visible
+from equipoise.hints import in_calls
 
 if TYPE_CHECKING:
     import httpx
 
 HEADER, EVENT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event"
-
-
-_HINTS: dict[Any, str] = {
-    errors.NotAuthenticated: "give a key: Client(url, key)",
-    errors.UnknownExperiment: "Client.list() shows those it has",
-}
-"""What the service advises in words of HTTP."""
 
 
 def failure(response: httpx.Response, url: str) -> EquipoiseError:
@@ -27,8 +21,8 @@ def failure(response: httpx.Response, url: str) -> EquipoiseError:
     data = _object(response)
     if not (isinstance(kind, type) and issubclass(kind, EquipoiseError) and isinstance(data.get("error"), str)):
         return _unexpected(response, url)
-    hint = _HINTS.get(kind, data.get("hint"))
-    error: EquipoiseError = kind(data["error"], hint=hint if isinstance(hint, str) else None)
+    hint = data.get("hint")
+    error: EquipoiseError = kind(data["error"], hint=in_calls(hint) if isinstance(hint, str) else None)
     if isinstance(error, errors.VerificationFailed):
         event = response.headers.get(EVENT_HEADER, "")
         error.event = int(event) if event.isdecimal() else None

@@ -15,7 +15,7 @@ from equipoise import checks
 from equipoise.client.addresses import checked_key, checked_url, is_loopback, warn_if_exposed
 from equipoise.client.attempts import Attempts
 from equipoise.client.failures import not_understood
-from equipoise.errors import EquipoiseError, ExperimentExists
+from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.client.calls import Call
@@ -66,6 +66,13 @@ class Settings:
             "timeout": httpx.Timeout(self.timeout, read=patience, pool=None),
         }
 
+    def closed(self) -> InvalidInput:
+        """Return the error for a call of a client that was closed before."""
+        return InvalidInput(
+            f"the client must be open; got that of {self.url}, which was closed",
+            hint="make another, or call it inside its `with` block",
+        )
+
     def attempts(self) -> Attempts:
         """Return the attempts at a call, none made yet."""
         return Attempts(self.url, self.most)
@@ -96,6 +103,7 @@ class Sender:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._is_closed = False
         self._http = self._connect()
 
     def send(self, call: Call[Result]) -> Result:
@@ -133,9 +141,12 @@ class Sender:
 
     def close(self) -> None:
         """Close all connections."""
+        self._is_closed = True
         self._http.close()
 
     def _connected(self) -> httpx.Client:
+        if self._is_closed:
+            raise self.settings.closed()
         # After a fork both processes would write to the same connections.
         if self._process != os.getpid():
             self._http = self._connect()
@@ -163,7 +174,7 @@ class AsyncSender:
         while True:
             try:
                 async with self._turns:
-                    response = await self._http.request(**request)
+                    response = await self._connected().request(**request)
                 wait = attempts.wait_before_next(response)
             except httpx.RequestError as error:
                 wait = attempts.wait_after(error)
@@ -178,7 +189,7 @@ class AsyncSender:
         attempts, request = self.settings.attempts(), self.settings.request(call)
         while True:
             try:
-                async with self._turns, self._http.stream(**request) as response:
+                async with self._turns, self._connected().stream(**request) as response:
                     if not response.is_success:
                         await response.aread()
                     wait = attempts.wait_before_next(response)
@@ -194,3 +205,8 @@ class AsyncSender:
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
+
+    def _connected(self) -> httpx.AsyncClient:
+        if self._http.is_closed:
+            raise self.settings.closed()
+        return self._http

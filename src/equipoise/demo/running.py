@@ -56,7 +56,8 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
         say(f"the service runs on {url}{where}")
         trial = Trial(client.create, clock, real, n_people, reward_weight=reward_weight, seed=seed)
         say(f"{len(real.names)} incentives for pressing two keys for ten minutes, as in {real.citation};")
-        say(f"{n_people:,} simulated people in {DAYS} days; answers take hours, {MISSING:.0%} never come")
+        people = "person" if n_people == 1 else "people"
+        say(f"{n_people:,} simulated {people} in {DAYS} days; answers take hours, {MISSING:.0%} never come")
         if not _live(trial, interruption):
             status = trial.experiment.status()
             say(f"interrupted after {status.n_assigned:,} of {n_people:,} people; this is how far it came")

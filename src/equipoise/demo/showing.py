@@ -60,11 +60,13 @@ class Show:
 
 def snapshot(day: int, status: Status) -> str:
     """Return the status in one line."""
-    largest = max(status.arms, key=lambda arm: arm.assigned)
+    first, second = sorted(status.arms, key=lambda arm: -arm.assigned)[:2]
+    # At the beginning there is no such arm: nobody has come, or several have as many.
+    most = f"; most to {first.arm!r}" if first.assigned > second.assigned else ""
     average = "-" if status.average_reward is None else f"{status.average_reward:,.0f}"
     return (
         f"day {day:2}: {status.n_assigned:,} assigned, {status.n_rewarded:,} rewarded, {status.n_pending:,} pending, "
-        f"{status.n_dropped:,} dropped; average {average}; most to {largest.arm!r}"
+        f"{status.n_dropped:,} dropped; average {average}{most}"
     )
 
 

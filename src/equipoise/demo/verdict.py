@@ -18,7 +18,8 @@ def verdict_lines(real: RealExperiment, status: Status, verified: Verification) 
     """Return the verdict; the true means are known here, since the people were simulated with them."""
     lines = [("participants", text) for text in _gain(real, status)]
     lines += [("accuracy", text) for text in _accuracy(real, status)]
-    replayed = f"{verified.n_events:,} events with {verified.n_decisions:,} decisions replayed: all as recorded"
+    decisions = f"{verified.n_decisions:,} decision{'s' * (verified.n_decisions != 1)}"
+    replayed = f"{verified.n_events:,} events with {decisions} replayed: all as recorded"
     lines.append(("verify", replayed))
     shown, last = [], ""
     for name, text in lines:
@@ -31,18 +32,25 @@ def _gain(real: RealExperiment, status: Status) -> list[str]:
     """Return what people did more than under equal shares, in expectation: chance plays no part in it."""
     assigned, mean = np.array([arm.assigned for arm in status.arms]), np.asarray(real.arms.mean)
     each = float(assigned @ mean) / status.n_assigned - float(mean.mean())
-    more = "more" if each >= 0 else "fewer"
-    return [
-        f"{abs(each):.0f} {real.outcome} {more} each than with equal shares ({each / float(mean.mean()):+.1%})",
-        f"{abs(each) * status.n_assigned:,.0f} {more} in all",
+    more, digits = "more" if each >= 0 else "fewer", 0 if abs(each) >= 10 else 1
+    in_all = f"{abs(each) * status.n_assigned:,.0f}"
+    if in_all == "0":
+        return [f"as many {real.outcome} as with equal shares"]
+    lines = [
+        f"{abs(each):.{digits}f} {real.outcome} {more} each than with equal shares ({each / float(mean.mean()):+.1%})",
+        f"{in_all} {more} in all",
     ]
+    if all(arm.half_width is None for arm in status.arms):
+        lines.append("so few people tell little of what it does: more take part with --steps")
+    return lines
 
 
 def _accuracy(real: RealExperiment, status: Status) -> list[str]:
     """Return how well the arms are known, and at what price."""
     pulls = np.array([arm.rewarded for arm in status.arms])
     if pulls.min() == 0:
-        return [f"{np.count_nonzero(pulls == 0)} of {pulls.size} arms have no reward yet"]
+        n_unknown = np.count_nonzero(pulls == 0)
+        return [f"{n_unknown} of {pulls.size} arms {'has' if n_unknown == 1 else 'have'} no reward"]
     std = np.asarray(real.arms.std)
     ratio = float((std / np.sqrt(pulls)).mean() / (std / np.sqrt(pulls.sum() / pulls.size)).mean())
     lines = [f"errors {ratio:.2f} times those with equal shares, on average"]
@@ -50,7 +58,10 @@ def _accuracy(real: RealExperiment, status: Status) -> list[str]:
     if known:
         held = sum(arm.low <= mean <= arm.high for arm, mean in known if arm.low is not None and arm.high is not None)
         widths = [arm.half_width for arm, _ in known if arm.half_width is not None]
-        which = "every arm is" if len(known) == len(status.arms) else f"{len(known)} of {len(status.arms)} arms are"
-        lines.append(f"{which} known to within {min(widths):.0f} to {max(widths):.0f} {real.outcome}")
-        lines.append(f"{held} of {len(known)} intervals hold the true mean")
+        some = f"{len(known)} of {len(status.arms)} arms {'is' if len(known) == 1 else 'are'}"
+        which = "every arm is" if len(known) == len(status.arms) else some
+        within = f"{min(widths):.0f} to {max(widths):.0f}" if len(known) > 1 else f"{widths[0]:.0f}"
+        lines.append(f"{which} known to within {within} {real.outcome}")
+        intervals = f"{len(known)} interval{'s' * (len(known) != 1)}"
+        lines.append(f"{held} of {intervals} {'holds' if held == 1 else 'hold'} the true mean")
     return lines

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a page that shows it without a network."""
+"""What there is to call: the OpenAPI document, a page that shows it without a network, and a way to both from `/`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastapi import Request  # noqa: TC002  (the framework reads the annotations)
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
 
+from equipoise import __version__
 from equipoise.service.routing import NO_KEY, GuardedRoute, allow
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+_LINKS = {"documentation": "/docs", "openapi": "/openapi.json", "health": "/healthz"}
 _FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -42,7 +45,7 @@ SwaggerUIBundle({
 
 
 def add_documentation(app: FastAPI) -> None:
-    """Add the document and the page; neither tells anything about experiments, so neither needs a key."""
+    """Add the document and the page; nothing here tells anything about experiments, so nothing needs a key."""
     router = app.router
     router.route_class = GuardedRoute
 
@@ -52,6 +55,14 @@ def add_documentation(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+    @router.get("/", include_in_schema=False)
+    @allow(*NO_KEY)
+    async def entrance(request: Request) -> Any:
+        varies = {"vary": "accept"}
+        if "text/html" in request.headers.get("accept", ""):  # a browser
+            return RedirectResponse(_LINKS["documentation"], headers=varies)
+        return JSONResponse({"name": "equipoise", "version": __version__, "links": _LINKS}, headers=varies)
 
     @router.get("/openapi.json", include_in_schema=False)
     @allow(*NO_KEY)

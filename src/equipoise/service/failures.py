@@ -9,6 +9,7 @@ import msgspec
 
 from equipoise import errors
 from equipoise.errors import EquipoiseError
+from equipoise.hints import in_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotAuthenticated: 401,
     errors.NotAllowed: 403,
     errors.UnknownExperiment: 404,
+    errors.UnknownKey: 404,
     errors.UnknownUnit: 404,
     errors.UnexpectedReward: 409,
     errors.ExperimentExists: 409,
@@ -100,7 +102,8 @@ def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
             "the store cannot be reached or written to just now", "try again in a moment; trying again is safe"
         )
         return status, headers_for(error, status), body
-    return status, headers_for(error, status), failure_body(error.message, error.hint)
+    hint = None if error.hint is None else in_requests(error.hint)
+    return status, headers_for(error, status), failure_body(error.message, hint)
 
 
 def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("equipoise.service")
 
-PUBLIC = ("/healthz", "/readyz", "/docs", "/openapi.json")
-"""What needs no key; the last two tell what any reader of the project's pages knows."""
+PUBLIC = ("/healthz", "/readyz", "/", "/docs", "/openapi.json")
+"""What needs no key; the last three tell what any reader of the project's pages knows."""
 
 _PUBLIC = frozenset(path.encode() for path in PUBLIC)
 _PUBLIC_FILES = b"/docs/"
