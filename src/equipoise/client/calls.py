@@ -107,7 +107,6 @@ def create(
     floor: float | Sequence[float] | Mapping[str, float],
     control: str | None,
     control_share: float,
-    metadata: Mapping[str, Any] | None,
     **settings: Any,
 ) -> Call[None]:
     """Make an experiment.
@@ -117,14 +116,8 @@ def create(
     client knows of one attempt only because a proxy made another.
     """
     checked_text("name", name, LONGEST_NAME)
-    configuration = checked_configuration(
-        control=control,
-        control_share=control_share,
-        metadata=dict(metadata) if isinstance(metadata, Mapping) else metadata,
-        **settings,
-    )
-    kept = dict(floor) if isinstance(floor, Mapping) else floor
-    pairs = checked_arms(arms, kept, control, configuration.control_share)
+    configuration = checked_configuration(control=control, control_share=control_share, **settings)
+    pairs = checked_arms(arms, floor, control, configuration.control_share)
     data = configuration.to_dict()
     body = {"name": name, "arms": [arm for arm, _ in pairs], "floor": [share for _, share in pairs]}
     body |= {key: data[key] for key in _SETTINGS if data[key] is not None}

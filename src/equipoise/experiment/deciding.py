@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.errors import InvalidInput
 from equipoise.experiment.tracking import tracking_since
-from equipoise.simulation.built_in import is_compiled
+from equipoise.policies.overriding import is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from equipoise.errors import ExperimentFinished
 from equipoise.experiment.instants import instant
 from equipoise.experiment.requests import Ask
 from equipoise.experiment.state import FINISHED
-from equipoise.kernels.replay import (
+from equipoise.log_codes import (
     DEFAULTED,
     DROPPED,
     HELD,

@@ -17,7 +17,7 @@ from equipoise.errors import InvalidInput, MissingExtra
 from equipoise.experiment.instants import instant
 from equipoise.experiment.missing import DefaultReward
 from equipoise.experiment.units import STATE_NAMES, state_after_expiry, state_after_reward
-from equipoise.kernels.replay import DEFAULTED, IN_ESTIMATES, LATE_DEFAULTED, WAITING
+from equipoise.log_codes import DEFAULTED, IN_ESTIMATES, LATE_DEFAULTED, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from equipoise.experiment.changes import apply_change, checked_change
 from equipoise.experiment.configuration import MOST_ARMS, check_shares
 from equipoise.experiment.instants import instant
 from equipoise.experiment.state import ACTIVE, ENROLLING, FINISHED, PAUSED, RETIRED, STOPPED
-from equipoise.kernels.replay import N_HELD
+from equipoise.log_codes import N_HELD
 
 if TYPE_CHECKING:
     from equipoise.experiment import requests as ask_for

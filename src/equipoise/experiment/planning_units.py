@@ -11,7 +11,7 @@ from equipoise.experiment.requests import Assignment, ToldReward
 from equipoise.experiment.settling import settle_if_due
 from equipoise.experiment.state import ENROLLING, PAUSED
 from equipoise.experiment.units import Unit, state_after_reward
-from equipoise.kernels.replay import DEFAULTED, HELD, IN_ESTIMATES, WAITING
+from equipoise.log_codes import DEFAULTED, HELD, IN_ESTIMATES, WAITING
 
 if TYPE_CHECKING:
     from equipoise.experiment.draft import Draft

@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.errors import VerificationFailed
 from equipoise.experiment.replaying import Replay
 from equipoise.experiment.verifying import compare_tables
-from equipoise.kernels.replay import HELD, WAITING
+from equipoise.log_codes import HELD, WAITING
 
 if TYPE_CHECKING:
     from equipoise.store import Transaction

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise import log_codes
 from equipoise.errors import EquipoiseError, VerificationFailed
 from equipoise.experiment.changes import UNIT_KINDS, apply_change, created_state
 from equipoise.experiment.missing import DefaultReward, DropUnit
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from equipoise.store import Transaction
 
 _CODES = dict(
-    zip(UNIT_KINDS, (kernel.ASSIGNED, kernel.REWARDED, kernel.COUNTED, kernel.EXPIRED, kernel.CORRECTED), strict=True)
+    zip(
+        UNIT_KINDS,
+        (log_codes.ASSIGNED, log_codes.REWARDED, log_codes.COUNTED, log_codes.EXPIRED, log_codes.CORRECTED),
+        strict=True,
+    )
 )
 _SELECT = """
 SELECT number, kind, unit, COALESCE(arm, -1), COALESCE(decision, -1), reward, probability, COALESCE(forced, 0),
@@ -74,7 +79,7 @@ class Replay:
             at = int(np.flatnonzero(expected != np.array(number))[0])
             self._differ(int(expected[at]), "is not in the log", f"the next is event {number[at]}")
         events = kernel.Events(
-            np.array([_CODES.get(name, kernel.OTHER) for name in kind], np.int64),
+            np.array([_CODES.get(name, log_codes.OTHER) for name in kind], np.int64),
             np.array(list(map(hash, unit)), np.int64),
             np.array(arm, np.int64),
             np.array(decision, np.int64),
@@ -92,13 +97,13 @@ class Replay:
 
     def _advance(self, events: kernel.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
         """Replay from one event on, up to the next that changes the experiment, and that too."""
-        if self._state is None or events.kind[at] == kernel.OTHER:
+        if self._state is None or events.kind[at] == log_codes.OTHER:
             self._change(rows[at])
             return at + 1
         interpreted = self.compare and not self._state.decider.is_compiled
         mode = kernel.PAUSE if interpreted else kernel.COMPARE if self.compare else kernel.TRUST
         at, why = self._run(events, at, len(rows), mode)
-        if why == kernel.SPECIAL and events.kind[at] == kernel.ASSIGNED:
+        if why == kernel.SPECIAL and events.kind[at] == log_codes.ASSIGNED:
             self._compare(rows[at])
             at, why = self._run(events, at, at + 1, kernel.TRUST)
         if why not in (kernel.SAME, kernel.SPECIAL):
@@ -150,7 +155,7 @@ class Replay:
         self._tally = kernel.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
         default = isinstance(missing, DefaultReward)
         self._missing = kernel.Missing(
-            kernel.DEFAULT if default else kernel.DROP if isinstance(missing, DropUnit) else kernel.WAIT,
+            log_codes.DEFAULT if default else log_codes.DROP if isinstance(missing, DropUnit) else log_codes.WAIT,
             missing.value if isinstance(missing, DefaultReward) else 0.0,
             missing.late == "count",
             missing.hold,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.experiment.missing import DefaultReward
 from equipoise.experiment.units import Unit, state_after_expiry
-from equipoise.kernels.replay import DEFAULTED, HELD, IN_ESTIMATES, WAITING
+from equipoise.log_codes import DEFAULTED, HELD, IN_ESTIMATES, WAITING
 
 if TYPE_CHECKING:
     from equipoise.experiment.draft import Draft

@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.errors import EquipoiseError, StoreMismatch, UnknownArm, UnknownName
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.deciding import Decider
-from equipoise.kernels.replay import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
+from equipoise.log_codes import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:

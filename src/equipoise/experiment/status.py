@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from equipoise.experiment.instants import instant, microseconds
-from equipoise.kernels.replay import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
+from equipoise.log_codes import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 from equipoise.theory.sequences import asymptotic_mean_radius, bounded_mean_radius
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise.policies.compiled import CompiledPolicy
 from equipoise.policies.forcing_balance import ForcingBalance
-from equipoise.simulation.overriding import keeps
+from equipoise.policies.overriding import keeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.experiment.instants import instant
 from equipoise.experiment.missing import DefaultReward, DropUnit
-from equipoise.kernels.replay import (
+from equipoise.log_codes import (
     DEFAULTED,
     DROPPED,
     HELD,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.errors import VerificationFailed
-from equipoise.experiment.replaying import Replay
-from equipoise.kernels.replay import HELD, WAITING
+from equipoise.log_codes import HELD, WAITING
 from equipoise.store.schema import ARM_COLUMNS
 
 if TYPE_CHECKING:
+    from equipoise.experiment.replaying import Replay
     from equipoise.store import Transaction
 
 _CHANGED = ARM_COLUMNS.index("changed")  # no log says it
@@ -37,6 +37,8 @@ class Verification:
 
 def verify(transaction: Transaction, experiment: int, name: str) -> Verification:
     """Replay a log and compare; raise `VerificationFailed` at the first difference."""
+    from equipoise.experiment.replaying import Replay  # which loads the compiler
+
     started = time.perf_counter()
     replay = Replay(name, compare=True).read(transaction, experiment)
     compare_tables(transaction, experiment, replay)

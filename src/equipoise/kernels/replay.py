@@ -9,26 +9,35 @@ import numpy as np
 from equipoise.kernels import compiled
 from equipoise.kernels.assignment import Design, next_assignment
 from equipoise.kernels.moments import add_reward
+from equipoise.log_codes import (
+    ASSIGNED,
+    COUNTED,
+    DEFAULT,
+    DEFAULTED,
+    DROP,
+    DROPPED,
+    EXPIRED,
+    HELD,
+    IN_ESTIMATES,
+    LATE_DEFAULTED,
+    LATE_DROPPED,
+    N_DEFAULTED,
+    N_DROPPED,
+    N_HELD,
+    N_OVERDUE,
+    OTHER,
+    OVERDUE,
+    REWARDED,
+    WAIT,
+    WAITING,
+)
 
 if TYPE_CHECKING:
     from equipoise.arrays import FloatArray, IntArray
     from equipoise.kernels.rules import Rule
 
-ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, OTHER = 0, 1, 2, 3, 4, 5
-"""Kinds of events; the last is for those that change the experiment and not a unit."""
-
-WAITING, HELD, IN_ESTIMATES, OVERDUE, DEFAULTED, DROPPED, LATE_DEFAULTED, LATE_DROPPED = 0, 1, 2, 3, 4, 5, 6, 7
-"""States of a unit. The last two: a reward came too late and is logged, but does not count."""
-
-WAIT, DEFAULT, DROP = 0, 1, 2
-"""What happens to a unit without a reward when its window has passed."""
-
 COMPARE, PAUSE, TRUST = 0, 1, 2
 """What to do about a decision: take it again and compare, stop before it, or believe it."""
-
-N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED = 0, 1, 2, 3
-COUNTERS = 4
-"""Rows of counters per arm."""
 
 (
     SAME,

@@ -1,6 +1,5 @@
 """Play policies on arms, many times: exact, fast, and the same for any number of workers  [Sect. 5]."""
 
-from equipoise.simulation.built_in import is_compiled
 from equipoise.simulation.inputs import (
     LARGEST_HORIZON,
     checked_checkpoints,
@@ -15,7 +14,6 @@ __all__ = [
     "available_processors",
     "checked_checkpoints",
     "default_checkpoints",
-    "is_compiled",
     "replication_numbers",
     "simulate",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from equipoise.errors import InvalidInput
 from equipoise.policies import NumbaPolicy, Policy
 from equipoise.policies.numba_policy import checked_filler, explain
-from equipoise.simulation.overriding import keeps
+from equipoise.policies.overriding import keeps
 from equipoise.simulation.replication import or_nan, read_only
 from equipoise.stats import ArmStats
 

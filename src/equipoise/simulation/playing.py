@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from equipoise.errors import InvalidInput
-from equipoise.simulation.built_in import built_in_mover, is_compiled
+from equipoise.policies.overriding import is_compiled
+from equipoise.simulation.built_in import built_in_mover
 from equipoise.simulation.compiled_by_user import is_compiled_by_user, user_mover
 from equipoise.simulation.plain_python import python_mover
 from equipoise.simulation.replication import empty_replication

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from equipoise.policies import NumbaPolicy
+from equipoise.policies.overriding import is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,8 +78,6 @@ def seconds(cell: Cell, n_arms: int) -> float:
 
 
 def _is_compiled(policy: Policy) -> bool:
-    from equipoise.simulation import is_compiled
-
     return is_compiled(policy) or isinstance(policy, NumbaPolicy)
 
 
