@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# numba's cache does not notice a change in a kernel that another file calls; a new directory per state of them does.
+# numba's cache does not notice a change in what a kernel takes from another file; a new directory per state does.
 _root = Path(__file__).parents[1]
-_state = hashlib.sha256(b"".join(p.read_bytes() for p in sorted((_root / "src/equipoise/kernels").glob("*.py"))))
+_sources = [*sorted((_root / "src/equipoise/kernels").glob("*.py")), _root / "src/equipoise/log_codes.py"]
+_state = hashlib.sha256(b"".join(path.read_bytes() for path in _sources))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_root / ".numba_cache" / _state.hexdigest()[:16]))
 
 # The first example may compile a kernel, so no example has a deadline. Derandomised: a red build must be red again.

@@ -408,6 +408,8 @@ def test_errors_name_the_option_that_was_typed(arguments: list[str], message: st
         ("allocate --error x", "--error must be a valid number; got 'x'", "allocate"),
         ("demo --steps 0", "--steps must be greater than or equal to 1; got '0'", "demo"),
         ("tell exam ana high", "REWARD must be a valid number; got 'high'", "tell"),
+        ("--", "missing command", ""),
+        ("arm --", "missing command", "arm"),
         ("ask", "NAME is missing", "ask"),
         ("arm add exam", "ARM is missing", "arm add"),
         ("keys create", "--role is missing", "keys create"),

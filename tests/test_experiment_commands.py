@@ -82,7 +82,7 @@ def test_a_copy_tells_how_far_it_is(run: Runner, exam: eq.Experiment, monkeypatc
 def test_a_copy_that_was_made_before_is_not_said_to_be_made_again(run: Runner, exam: eq.Experiment) -> None:
     first, again = (run("copy", "exam", "--to", "sqlite:///new.db", "--quiet") for _ in range(2))
     assert first.out == "exam: 1 event copied to sqlite:///new.db and verified there\n"
-    assert again.out == "exam: 1 event in sqlite:///new.db already, the same as here, and verified there\n"
+    assert again.out == "exam: 1 event in sqlite:///new.db already, as far as here, and verified there\n"
     exam.ask("ana")
     assert run("copy", "exam", "--to", "sqlite:///new.db").code == 1  # what is there is not the same any more
     rows = [run.data("copy", "--to", "sqlite:///newer.db", "--quiet")["experiments"] for _ in range(2)]

@@ -233,6 +233,12 @@ def test_a_key_that_cannot_be_made_is_told(run, url, arguments, told):
     assert told in done.err
 
 
+@pytest.mark.parametrize("arguments", [["--role", "king"], ["--role", "admin", "--expires", "soon"]])
+def test_a_key_that_cannot_be_made_makes_no_file(run, tmp_path, arguments):
+    assert run("keys", "create", *arguments, "--store", f"sqlite:///{tmp_path}/x.db").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_keys_are_listed_with_their_state_and_revoked_by_id_or_whole(run, url):
     first = run.data("keys", "create", "--role", "admin", "--store", url, "--name", "the office")
     second = run.data("keys", "create", "--role", "reader", "--store", url)

@@ -183,7 +183,7 @@ def test_what_is_wrong_in_a_file_is_told_with_its_line_and_nothing_is_made(
     result = run("create", "--file", "x.toml")
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith(f"error: {message}")
-    assert eq.Experiment.list(STORE) == []
+    assert not Path("equipoise.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -211,6 +211,16 @@ def test_wrong_options_exit_with_2(run: Runner, arguments: list[str], message: s
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("error: ")
     assert message in result.err
+    assert not Path("equipoise.db").exists()
+
+
+def test_a_file_that_can_be_read_only_once_describes_an_experiment(run: Runner) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, FILE.encode())
+    os.close(writing)
+    result = run("create", "--file", f"/dev/fd/{reading}")
+    os.close(reading)
+    assert (result.code, result.err) == (0, "")
 
 
 # --- one unit at a time -----------------------------------------------------------------------------------------------

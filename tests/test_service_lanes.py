@@ -497,3 +497,23 @@ def test_what_comes_after_the_end_is_refused_and_leaves_no_trace(shared_url, mon
         assert turns.other.assignment("late") is None
 
     turns.run(story)
+
+
+def test_everyone_who_still_waits_at_the_end_is_told(tmp_path, monkeypatch):
+    turns = Turns(f"sqlite:///{tmp_path}/turns.db", monkeypatch)
+    others = [eq.Experiment.create(turns.store, name, arms=["a", "b"], policy=eq.Uniform()) for name in ("y", "z")]
+
+    async def story():
+        await asyncio.gather(*turns.ask("a"))
+        with closing(sqlite3.connect(tmp_path / "turns.db", isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            begun = turns.ask("b")
+            await asyncio.sleep(0.1)
+            late = [turns.lanes.carry_out(other, [Ask(unit)]) for other in others for unit in "cd"]
+            await turns.lanes.close(0.1)
+            writer.execute("ROLLBACK")
+        assert [answer.unit for answer in await asyncio.gather(*begun)] == ["b"]
+        told = await asyncio.gather(*late, return_exceptions=True)
+        assert [str(one).split(":")[0] for one in told] == ["the service is ending"] * 4
+
+    turns.run(story)

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 import typer
 
 from equipoise.cli.options import AsJson, floor_shares, option
-from equipoise.cli.stores import DEFAULT_STORE, Key, StoreUrl, Who, experiments_at, print_answer
+from equipoise.cli.stores import (
+    DEFAULT_STORE,
+    Key,
+    StoredExperiments,
+    StoreUrl,
+    Who,
+    experiments_at,
+    print_answer,
+    rehearse,
+)
 from equipoise.errors import InvalidInput
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)]
@@ -88,7 +97,7 @@ def create(
 ) -> None:
     """Make an experiment, from options or a TOML file."""
     from equipoise import tables
-    from equipoise.cli.experiment_file import create_from
+    from equipoise.cli.experiment_file import Description
 
     given = {
         "name": name,
@@ -107,8 +116,10 @@ def create(
         "missing": _given(rule=missing, value=default, window=window, hold=hold or None, late=late),
         "stopping": _given(budget=budget, deadline=deadline, precision=precision),
     }
+    description = Description(file, _given(**given) or {})
+    rehearse(store, lambda trial: description.create_in(StoredExperiments(trial)))
     experiments = experiments_at(store, key, who, new=True)
-    made = create_from(experiments, file, _given(**given) or {})
+    made = description.create_in(experiments)
     settings, names = made.configuration, [arm.arm for arm in made.status().arms]
     data = {"name": made.name, "store": experiments.url, "arms": names} | settings.to_dict()
     print_answer(

@@ -28,6 +28,16 @@ class Group(TyperGroup):
         with _told_as_ours(ctx):
             return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors of its own come from another context."""
+        try:
+            return super().invoke(ctx)
+        except _UsageError as error:
+            if error.ctx is not ctx:
+                raise
+            with _told_as_ours(ctx):
+                raise
+
 
 class Command(TyperCommand):
     """A command whose errors name its options, where the library names its own parameters.

@@ -53,23 +53,31 @@ _SECONDS = {"": 1, "s": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3
 _SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
 
 
-def create_from(experiments: StoredExperiments | Client, path: Path | None, given: dict[str, Any]) -> AnyExperiment:
-    """Make the experiment that a file and options describe; what options say takes the place of the file's words."""
-    text = "" if path is None else _read(path)
-    data = _parsed(text, str(path))
-    for table in ("missing", "stopping", "metadata"):
-        if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
-            given = given | {table: data[table] | given[table]}
-    if "policy" in given:
-        data.pop("reward_weight", None)  # which was for the policy of the file
-    try:
-        return _created(experiments, data | given)
-    except Misplaced as wrong:
-        if path is None or (wrong.place and wrong.place[0] in given):
-            raise InvalidInput(wrong.message, hint=wrong.hint) from None
-        line = line_of(wrong.place, text)
-        where = str(path) if line is None else f"{path}, line {line}"
-        raise EquipoiseError(f"{where}: {wrong.message}", hint=wrong.hint) from None
+class Description:
+    """What a file and options say of an experiment; options take the place of the file's words."""
+
+    def __init__(self, path: Path | None, given: dict[str, Any]) -> None:
+        self._path = path
+        self._text = "" if path is None else _read(path)
+        data = _parsed(self._text, str(path))
+        for table in ("missing", "stopping", "metadata"):
+            if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
+                given = given | {table: data[table] | given[table]}
+        if "policy" in given:
+            data.pop("reward_weight", None)  # which was for the policy of the file
+        self._given = given
+        self._data = data | given
+
+    def create_in(self, experiments: StoredExperiments | Client) -> AnyExperiment:
+        """Make the experiment."""
+        try:
+            return _created(experiments, self._data)
+        except Misplaced as wrong:
+            if self._path is None or (wrong.place and wrong.place[0] in self._given):
+                raise InvalidInput(wrong.message, hint=wrong.hint) from None
+            line = line_of(wrong.place, self._text)
+            where = str(self._path) if line is None else f"{self._path}, line {line}"
+            raise EquipoiseError(f"{where}: {wrong.message}", hint=wrong.hint) from None
 
 
 def duration(value: Any) -> float:

@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equipoise.cli.options import AsJson, option
-from equipoise.cli.stores import DEFAULT_STORE, DatabaseUrl, Who, any_store, author, existing_store, note, print_answer
+from equipoise.cli.stores import (
+    DEFAULT_STORE,
+    DatabaseUrl,
+    Who,
+    any_store,
+    author,
+    existing_store,
+    note,
+    print_answer,
+    rehearse,
+)
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.keys import Key
+    from equipoise.store import Store
 
 Role = Annotated[
     str, typer.Option("--role", metavar="reader|assigner|admin", help="See all; ask and tell only; or do everything.")
@@ -35,15 +46,12 @@ def create(
     """Make a key and print it, once: the store keeps only its hash."""
     from equipoise.keys import create_key
 
-    opened = any_store(store)
-    key, text = create_key(
-        opened,
-        role=role,
-        name=name,
-        experiment=experiment,
-        expires_at=None if expires is None else _instant(expires, opened.now()),
-        who=author(who),
-    )
+    def made(opened: "Store") -> "tuple[Key, str]":
+        until = None if expires is None else _instant(expires, opened.now())
+        return create_key(opened, role=role, name=name, experiment=experiment, expires_at=until, who=author(who))
+
+    rehearse(store, made)
+    key, text = made(any_store(store))
     if not as_json:
         until = "" if key.expires_at is None else f", until {key.expires_at:%Y-%m-%d %H:%M} UTC"
         only = "" if key.experiment is None else f" of {key.experiment!r}"

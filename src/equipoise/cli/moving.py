@@ -46,7 +46,7 @@ def copy(
         rows.append({"name": name, "n_events": checked.n_events, "store": target.url, "new": new})
         if not as_json:
             events = f"{checked.n_events:,} event{'s' * (checked.n_events != 1)}"
-            done = f"copied to {target.url} and" if new else f"in {target.url} already, the same as here, and"
+            done = f"copied to {target.url} and" if new else f"in {target.url} already, as far as here, and"
             print(f"{name}: {events} {done} verified there", flush=True)
         if copied.status().state == "enrolling" and not quiet:
             note(f"note: {name} still takes units in {source.url} as well; finish it there when all clients have moved")

@@ -11,6 +11,7 @@ from equipoise.cli.options import option
 from equipoise.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
     from typing import TypeAlias
 
@@ -140,14 +141,29 @@ def existing_store(url: str) -> "Store":
 
 def existing_url(url: str) -> str:
     """Return a URL unless it names a file that is not there."""
-    from equipoise.store.addresses import database_at
-
-    path: Path | None = getattr(database_at(_lasting(url)), "path", None)
-    if path is not None and not path.exists():
+    path = _missing_file(url)
+    if path is not None:
         raise StoreUnavailable(
             f"there is no store {path}", hint="equipoise create makes one; --store or EQUIPOISE_STORE names another"
         )
     return url
+
+
+def rehearse(url: str, act: "Callable[[Store], object]") -> None:
+    """If the file of a store is not there, act in memory first: what is wrong is told before the file is made."""
+    if not is_service(url) and _missing_file(url) is not None:
+        from equipoise.store import open_store
+
+        with open_store("memory:") as store:
+            act(store)
+
+
+def _missing_file(url: str) -> "Path | None":
+    """Return the file that a URL names, if it is not there."""
+    from equipoise.store.addresses import database_at
+
+    path: Path | None = getattr(database_at(_lasting(url)), "path", None)
+    return None if path is None or path.exists() else path
 
 
 def any_store(url: str) -> "Store":

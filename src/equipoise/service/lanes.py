@@ -107,7 +107,7 @@ class Lanes:
             await asyncio.sleep(0.005)
         if self._watch is not None:
             self._watch.cancel()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False)  # what each lane handed over last was accepted, and is carried out
 
     async def _give_up_on_late_ones(self) -> None:
         """Answer requests that waited too long; what is being written may still come to be, which is safe to repeat."""
@@ -188,8 +188,10 @@ class _Lane:
                 if prepared is not None:
                     prepared.undo()
                 self._running = []
-                for work in batch:
-                    _fail(work, Overloaded("the service is ending: this was not begun"))
+                while batch:
+                    for work in batch:
+                        _fail(work, Overloaded("the service is ending: this was not begun"))
+                    batch = self._next()
 
     def _prepared(self, batch: list[Work]) -> PreparedRequests | None:
         """Return the batch but for its commit, if that can be done here without keeping others waiting."""
@@ -237,7 +239,7 @@ class _Lane:
         self._loop.call_soon_threadsafe(self._finish, batch, results, seconds, after_others)
 
     def _finish(self, batch: list[Work], results: list[Any], seconds: float, after_others: bool) -> None:
-        if after_others:
+        if after_others and sum(map(len, self._waiting.values())) < self._batch_requests:
             self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
         else:
             self._start()  # first, so that the disk works while answers are sent

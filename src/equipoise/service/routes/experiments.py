@@ -61,7 +61,7 @@ async def create(core: Service, key: Caller, body: models.NewExperiment) -> Any:
             experiment, status = core.experiment(body.name, key), 200
             if not _is_same(experiment, settings):
                 raise ExperimentExists(
-                    f"the service has an experiment {body.name!r} already", hint="choose another name"
+                    f"the service has an experiment {body.name!r} already", hint="choose another name, or open it"
                 ) from None
         return encoded(experiment.describe()), status
 
