@@ -79,6 +79,14 @@ def test_a_copy_tells_how_far_it_is(run: Runner, exam: eq.Experiment, monkeypatc
     assert shown == [5_000, 10_000, 12_001]
 
 
+def test_a_copy_to_a_service_is_refused_by_its_option(run: Runner, exam: eq.Experiment) -> None:
+    result = run("copy", "exam", "--to", "http://localhost:8000")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(
+        "error: --to must be a database; got the address of a service\nhint: copy to the database"
+    )
+
+
 def test_a_copy_that_was_made_before_is_not_said_to_be_made_again(run: Runner, exam: eq.Experiment) -> None:
     first, again = (run("copy", "exam", "--to", "sqlite:///new.db", "--quiet") for _ in range(2))
     assert first.out == "exam: 1 event copied to sqlite:///new.db and verified there\n"

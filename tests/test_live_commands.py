@@ -244,6 +244,14 @@ def test_ask_and_tell_can_be_repeated(run: Runner, exam: eq.Experiment) -> None:
     assert list(exam.events())[-1].details == {"reason": "second marker"}
 
 
+def test_after_the_end_nobody_is_sent_to_correct(run: Runner, exam: eq.Experiment) -> None:
+    exam.tell(exam.ask("ana").unit, 0.75)
+    exam.finish()
+    assert run("tell", "exam", "ana", "0.5").err == (
+        "error: the reward of unit 'ana' was told before and is 0.75; got 0.5\n"
+    )
+
+
 def test_a_reward_may_be_negative_and_is_not_an_option(run: Runner) -> None:
     assert run("create", "x", "--arms", "a,b", "--policy", "Uniform").code == 0
     assert run("ask", "x", "ana").code == 0
@@ -615,7 +623,7 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(run: Runner, e
     exam.ask_many([f"unit-{i}" for i in range(10)])
     exam.tell_many([(f"unit-{i}", 0.5) for i in range(10)])
     good = "exam: 21 events with 10 decisions replayed, all as recorded\n"
-    other = "other: 1 events with 0 decisions replayed, all as recorded\n"
+    other = "other: 1 event with 0 decisions replayed, all as recorded\n"
     assert run("verify") == Result(0, good + other, "")
     with sqlite3.connect("equipoise.db") as connection:
         connection.execute("UPDATE arms SET pulls = pulls + 1 WHERE experiment = 1 AND position = 0")

@@ -117,7 +117,7 @@ def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A0
             shown += [("regret", regret), ("+/-", spread)]
         print_table(shown)
         count = rows[0].replications
-        _write(f"\nmeans over {count:,} replication{'s' * (count != 1)}")
+        _write(f"\nmeans over {counted(count, 'replication')}")
         _write("; error by formula, and as it came out (realised)")
         if shown[-1][0] == "+/-":
             _write("\nregret times sqrt(horizon), +/- its standard error")
@@ -284,6 +284,17 @@ def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
 def _shares(values: FloatArray) -> list[str]:
     """Return shares with four digits behind the point, or more if all are small."""
     return aligned(values, digits=5 if values.max() == 1 else 4)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return so many of something.
+
+    Examples
+    --------
+    >>> counted(1, "event"), counted(1_000, "event")
+    ('1 event', '1,000 events')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @contextmanager

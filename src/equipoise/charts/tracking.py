@@ -63,8 +63,8 @@ def tracking_chart(record: TrackingRecord) -> AnyChart:
     return styled(
         titled(
             panels(lines.properties(width=150, height=190), "arm", names, columns=5),
-            f"ForcingBalance finds the best shares while it plays (reward weight {record.reward_weight:.4g})",
-            "It starts without knowing anything of the arms; both axes are logarithmic",
+            f"Shares over time, beside the best ones (reward weight {record.reward_weight:.4g})",
+            "Nothing was known of the arms in the beginning; both axes are logarithmic",
         )
     )
 

@@ -22,6 +22,8 @@ def export(
     as_json: AsLines = False,
 ) -> None:
     """Write assignments and rewards, one row per unit, as CSV, JSON lines or Parquet."""
+    from equipoise.printing import counted
+
     experiment = open_experiment(store, name, key)
     if out is None:
         experiment.export(sys.stdout, "jsonl" if as_json else "csv")
@@ -30,4 +32,4 @@ def export(
     if as_json and out.suffix.lower() not in (".jsonl", ".ndjson"):
         raise InvalidInput(f"with --json the file must end in .jsonl; got {out}")
     n_rows = experiment.export(out)
-    note(f"{n_rows:,} units written to {out}")
+    note(f"{counted(n_rows, 'unit')} written to {out}")

@@ -13,10 +13,12 @@ from equipoise.cli.stores import (
     any_store,
     existing_store,
     existing_url,
+    is_service,
     note,
     print_answer,
 )
 from equipoise.cli.verify import Names
+from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment
@@ -35,8 +37,13 @@ def copy(
 ) -> None:
     """Copy experiments with their whole log to another store, where they can go on, and verify them there."""
     from equipoise.experiment import Experiment
-    from equipoise.printing import print_json
+    from equipoise.printing import counted, print_json
 
+    if is_service(to):
+        raise InvalidInput(
+            "--to must be a database; got the address of a service",
+            hint="copy to the database of that service: sqlite:///FILE or postgresql://...",
+        )
     source, target = existing_store(store), any_store(to)
     announce_compiling(quiet=quiet)
     rows = []
@@ -45,7 +52,7 @@ def copy(
         checked = copied.verify()
         rows.append({"name": name, "n_events": checked.n_events, "store": target.url, "new": new})
         if not as_json:
-            events = f"{checked.n_events:,} event{'s' * (checked.n_events != 1)}"
+            events = counted(checked.n_events, "event")
             done = f"copied to {target.url} and" if new else f"in {target.url} already, as far as here, and"
             print(f"{name}: {events} {done} verified there", flush=True)
         if copied.status().state == "enrolling" and not quiet:

@@ -24,8 +24,11 @@ def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None
     """Replay the log from nothing and compare every decision, probability and statistic with what is recorded."""
 
     def check(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
+        from equipoise.printing import counted
+
         found = experiment.verify()
-        text = f"{found.n_events:,} events with {found.n_decisions:,} decisions replayed, all as recorded"
+        length = f"{counted(found.n_events, 'event')} with {counted(found.n_decisions, 'decision')}"
+        text = f"{length} replayed, all as recorded"
         return text, {"n_events": found.n_events, "n_decisions": found.n_decisions, "seconds": found.seconds}
 
     _for_each(names, experiments_at(store, key), as_json, check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 FOLDER = Path("demo-output")
 CHART = FOLDER / "demo.html"
 STORE = FOLDER / "demo.db"
+COMMAND = os.environ.get("EQUIPOISE_COMMAND", "equipoise")
+"""How the reader can run commands: not by their name if nothing is installed but in the repository."""
 
 
 def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None, stay: bool = False) -> int:
@@ -66,7 +69,7 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
         _conclude(trial, real, chart)
         if stay:
             _stay(service.url, text, interruption)
-    say(f"look around: equipoise events {NAME} --store {url}")
+    say(f"look around: {COMMAND} events {NAME} --store {url}")
     return 0
 
 
@@ -97,7 +100,7 @@ def _stay(url: str, key: str, interruption: Interruption) -> None:
     """Keep the service running for those who want to try it."""
     say(f"the service stays at {url} until Ctrl-C; its documentation is at {url}/docs; for another terminal:")
     say(f"  export EQUIPOISE_STORE={url} EQUIPOISE_KEY={key}")
-    say(f"  equipoise status {NAME}")
+    say(f"  {COMMAND} status {NAME}")
     while not interruption.asked.wait(0.2):
         pass
 

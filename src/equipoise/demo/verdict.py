@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.experiment_tables import Line
+from equipoise.printing import counted
 
 if TYPE_CHECKING:
     from equipoise.experiment import Status
@@ -18,8 +19,8 @@ def verdict_lines(real: RealExperiment, status: Status, verified: Verification) 
     """Return the verdict; the true means are known here, since the people were simulated with them."""
     lines = [("participants", text) for text in _gain(real, status)]
     lines += [("accuracy", text) for text in _accuracy(real, status)]
-    decisions = f"{verified.n_decisions:,} decision{'s' * (verified.n_decisions != 1)}"
-    replayed = f"{verified.n_events:,} events with {decisions} replayed: all as recorded"
+    decisions = counted(verified.n_decisions, "decision")
+    replayed = f"{counted(verified.n_events, 'event')} with {decisions} replayed: all as recorded"
     lines.append(("verify", replayed))
     shown, last = [], ""
     for name, text in lines:
@@ -62,6 +63,6 @@ def _accuracy(real: RealExperiment, status: Status) -> list[str]:
         which = "every arm is" if len(known) == len(status.arms) else some
         within = f"{min(widths):.0f} to {max(widths):.0f}" if len(known) > 1 else f"{widths[0]:.0f}"
         lines.append(f"{which} known to within {within} {real.outcome}")
-        intervals = f"{len(known)} interval{'s' * (len(known) != 1)}"
+        intervals = counted(len(known), "interval")
         lines.append(f"{held} of {intervals} {'holds' if held == 1 else 'hold'} the true mean")
     return lines

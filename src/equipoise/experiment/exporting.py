@@ -67,7 +67,7 @@ def export(
     if form is None and path is not None:
         form = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}.get(path.suffix.lower())
         if form is None:
-            raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {target!r}")
+            raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {str(path)!r}")
     if form is None:
         raise InvalidInput("an open file to export to needs a format: csv, jsonl or parquet")
     chosen = checks.one_of("format", form, FORMATS)

@@ -9,7 +9,7 @@ from equipoise.experiment.instants import instant
 from equipoise.experiment.missing import DefaultReward
 from equipoise.experiment.requests import Assignment, ToldReward
 from equipoise.experiment.settling import settle_if_due
-from equipoise.experiment.state import ENROLLING, PAUSED
+from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
 from equipoise.experiment.units import Unit, state_after_reward
 from equipoise.log_codes import DEFAULTED, HELD, IN_ESTIMATES, WAITING
 
@@ -47,7 +47,9 @@ def tell(draft: Draft, request: Tell) -> ToldReward:
         if reward not in (unit.told, unit.reward):
             raise RewardConflict(
                 f"the reward of unit {name!r} was told before and is {unit.reward!r}; got {reward!r}",
-                hint="correct(unit, reward, reason) replaces it, and logs why",
+                hint=None
+                if draft.state.state == FINISHED
+                else "correct(unit, reward, reason) replaces it, and logs why",
             )
         return _told(draft, name, unit, new=False)
     draft.require_unfinished()

@@ -58,7 +58,8 @@ def database_at(url: Any) -> Database:
             raise MissingExtra("a PostgreSQL store needs the package psycopg", hint=hint) from error
 
         return PostgreSQLDatabase(parsed.set(drivername="postgresql+psycopg"))
-    raise InvalidInput(f"a store must be SQLite, PostgreSQL or memory; got {shown(parsed)!r}", hint=_HINT)
+    hint = "what a service has is reached with equipoise.Client" if parsed.drivername in ("http", "https") else _HINT
+    raise InvalidInput(f"a store must be SQLite, PostgreSQL or memory; got {shown(parsed)!r}", hint=hint)
 
 
 def shown(url: sa.URL) -> str:
