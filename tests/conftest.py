@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,11 @@ _root = Path(__file__).parents[1]
 _sources = [*sorted((_root / "src/equipoise/kernels").glob("*.py")), _root / "src/equipoise/log_codes.py"]
 _state = hashlib.sha256(b"".join(path.read_bytes() for path in _sources))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_root / ".numba_cache" / _state.hexdigest()[:16]))
+
+# Started in the background of a script (nohup, some CI systems), a process and all its children would ignore Ctrl-C,
+# which tests send to what they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first example may compile a kernel, so no example has a deadline. Derandomised: a red build must be red again.
 settings.register_profile(

@@ -28,6 +28,9 @@ _LEAST_DISTANCE = 0.001
 _TAILS = 2.0
 # An arm whose rewards were all the same is believed as if it had this many more, of typical spread.
 _UNSEEN = 4.0
+# How many times the next largest spread the largest may be, times the fourth root of its arm's rewards, before it is
+# put down to a single reward.
+_ALONE = 6.0
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
 _LOST = 3
 _MAX_STEPS = 20
@@ -61,12 +64,15 @@ def believe(
     if success != 0.0:
         _believe_rates(pooling, caution, success, pulls, mean, work[0], believed_mean, believed_std)
         return
-    unit = _believe_spreads(pooling, caution, pulls, std, work[0], work[1], believed_std)
+    for i in range(n_arms):
+        believed_mean[i], believed_std[i] = mean[i] - centre, std[i]
+    _temper_the_largest(pulls, believed_mean, believed_std)
+    unit = _believe_spreads(pooling, caution, pulls, believed_std, work[0], work[1])
     if unit == 0.0:
-        _believe_without_spread(centre, pulls, mean, believed_mean, believed_std)
+        _believe_without_spread(pulls, believed_mean, believed_std)
         return
     for i in range(n_arms):
-        believed_mean[i] = (mean[i] - centre) / unit
+        believed_mean[i] /= unit
     if pooling != 0 and n_arms > _LOST:
         for i in range(n_arms):
             work[0, i] = believed_std[i] * believed_std[i] / pulls[i]
@@ -133,17 +139,40 @@ def _believe_rates(
 
 
 @compiled
-def _believe_without_spread(
-    centre: float, pulls: IntArray, mean: FloatArray, believed_mean: FloatArray, believed_std: FloatArray
-) -> None:
-    """Write beliefs when no arm has shown any spread: differences between means are all there is to measure by."""
-    n_arms = pulls.size
+def _temper_the_largest(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
+    """Make one extreme reward smaller, if the spread of one arm is far beyond that of every other.
+
+    A reward that far exceeds all others moves the mean and the spread of its arm in proportion. What its arm really is
+    like shows in the end: the limit grows with the rewards.
+    """
+    largest, second = 0, -1
+    for i in range(1, std.size):
+        if std[i] > std[largest]:
+            largest, second = i, largest
+        elif second < 0 or std[i] > std[second]:
+            second = i
+    if second < 0 or std[second] == 0.0:
+        return
+    most = _ALONE * math.sqrt(math.sqrt(pulls[largest])) * std[second]
+    if std[largest] <= most:
+        return
+    centre = 0.0
+    for i in range(std.size):
+        if i != largest:
+            centre += mean[i] / (std.size - 1)
+    mean[largest] = centre + (mean[largest] - centre) * (most / std[largest])
+    std[largest] = most
+
+
+@compiled
+def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
+    """Make beliefs of means when no arm has shown any spread: their differences are all there is to measure by."""
     unit = 0.0
-    for i in range(n_arms):
-        unit = max(unit, abs(mean[i] - centre))
-    for i in range(n_arms):
-        believed_mean[i] = (mean[i] - centre) / unit if unit > 0.0 else 0.0
-        believed_std[i] = math.sqrt(1.0 / (1.0 + pulls[i]))
+    for i in range(mean.size):
+        unit = max(unit, abs(mean[i]))
+    for i in range(mean.size):
+        mean[i] = mean[i] / unit if unit > 0.0 else 0.0
+        std[i] = math.sqrt(1.0 / (1.0 + pulls[i]))
 
 
 @compiled
@@ -183,9 +212,8 @@ def _believe_spreads(
     std: FloatArray,
     logarithm: FloatArray,
     noise: FloatArray,
-    believed_std: FloatArray,
 ) -> float:
-    """Write the expected stds in units of the typical one, which is returned; 0 if no arm has any spread."""
+    """Turn stds into expected ones in units of the typical one, which is returned; 0 if no arm has any spread."""
     n_arms = pulls.size
     write_logarithms(std, noise, logarithm)
     n_spread, total, total_noise = 0, 0.0, 0.0
@@ -229,9 +257,9 @@ def _believe_spreads(
         if std[i] > 0.0:
             ratio = std[i] / unit
             # The expectation of the std, not the root of that of the variance: hence 3/2.
-            believed_std[i] = math.sqrt((prior + freedom * ratio * ratio) / (strength + freedom - 1.5))
+            std[i] = math.sqrt((prior + freedom * ratio * ratio) / (strength + freedom - 1.5))
         else:
-            believed_std[i] = math.sqrt(unseen / (unseen + freedom))
+            std[i] = math.sqrt(unseen / (unseen + freedom))
     return unit
 
 
