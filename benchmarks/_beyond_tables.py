@@ -59,7 +59,9 @@ def in_middle_phase(one: Result) -> np.ndarray:
 
 
 def _print_never_worse(results: list[Result], ours: str) -> None:
-    _print_row("instances", "comparisons", "worse", "0.95-quantile worse", "better", head=True)
+    _print_row(
+        "instances", "comparisons", "better", "worse", "0.95-quantile worse", "worse, of those that differ", head=True
+    )
     for group, members in groups(results).items():
         bad = np.concatenate([worse(one, ours) for one in members])
         tails = np.concatenate([longer_tail(one, ours, "eta = 1") for one in members])
@@ -70,39 +72,50 @@ def _print_never_worse(results: list[Result], ours: str) -> None:
                 for one in members
             ]
         )
-        counts = [f"{int(some.sum()):,} ({100 * some.mean():.1f}%)" for some in (bad, tails, good)]
-        _print_row(f"{group} ({len(members)})", f"{bad.size:,}", *counts)
+        differ = np.concatenate([np.abs(one["policies"][ours]["difference"]) > 1e-9 for one in members])
+        counts = [f"{int(some.sum()):,} ({100 * some.mean():.1f}%)" for some in (good, bad, tails)]
+        of_those = f"{100 * bad.sum() / max(1, differ.sum()):.1f}%"
+        _print_row(f"{group} ({len(members)})", f"{bad.size:,}", *counts, of_those)
 
 
 def _print_failures(results: list[Result], ours: str, paper: str) -> None:
-    _print_row("instance", "n", "eta = 1", "PooledBalance", "excess in s.e.", "largest of eta = 1", head=True)
+    """Print every one, the largest first."""
+    _print_row("instance", "n", "eta = 1", "PooledBalance", "excess in s.e.", "of the largest of eta = 1", head=True)
     found = []
     for one in results:
         mine, other = one["policies"][ours], one["policies"][paper]
         for k in np.flatnonzero(worse(one, ours)):
-            error = max(mine["difference_se"][k], 1e-12)
+            error = mine["difference"][k] / max(mine["difference_se"][k], 1e-12)
             excess = mine["difference"][k] / max(other["mean"])
-            row = [one["name"], one["checkpoints"][k], other["mean"][k], mine["mean"][k]]
-            found.append((excess, [*row, mine["difference"][k] / error, max(other["mean"])]))
-    for _, (name, step, other, mine, error, most) in sorted(found, key=lambda some: -some[0])[:25]:
-        _print_row(name, f"{step:,}", f"{other:.3g}", f"{mine:.3g}", f"{error:.1f}", f"{most:.3g}")
-    small = sum(excess < 0.05 for excess, _ in found)
-    print(f"\n{len(found)} in all; {small} of them by less than 5% of the largest mean that eta = 1 has there.")
+            found.append((excess, error, one["name"], one["checkpoints"][k], other["mean"][k], mine["mean"][k]))
+    for excess, error, name, step, other, mine in sorted(found, reverse=True):
+        _print_row(name, f"{step:,}", f"{other:.3g}", f"{mine:.3g}", f"{error:.1f}", f"{100 * excess:.1f}%")
+    small = sum(excess < 0.05 for excess, *_ in found)
+    clear = sum(error > 3 for _, error, *_ in found)
+    print(f"\n{len(found)} in all, {clear} of them by more than three standard errors;")
+    print(f"{small} by less than 5% of the largest mean that eta = 1 has there.")
+    never = sum(not worse(one, ours).any() for one in results)
+    print(f"On {never} of {len(results)} instances it is worse at no checkpoint.")
 
 
 def _print_middle_phase(results: list[Result], ours: str, paper: str) -> None:
-    _print_row("smallest optimal share, of an equal one", "instances", "median", "at its last step", "best", head=True)
+    head = ("instances", "median", "at its last step", "best")
+    _print_row("smallest optimal share, times K", *head, *(f"judging {word}" for word in head), head=True)
+    judging = [one for one in results if one["group"] == "judging"]
     classes = {"any": (0.0, 1.1), "below 0.2": (0.0, 0.2), "0.2 to 0.6": (0.2, 0.6), "above 0.6": (0.6, 1.1)}
-    for label, (low, high) in classes.items():
-        found = [
-            (float(np.median(some)), float(some[-1]), float(some.max()))
-            for one in results
-            if low <= one["smallest_share"] * one["n_arms"] < high
-            for some in [ratios(one, ours, paper)[in_middle_phase(one)]]
-            if some.size
-        ]
-        if found:
-            _print_row(label, str(len(found)), *(f"{value:.2g}" for value in np.median(found, axis=0)))
+    for label, bounds in classes.items():
+        _print_row(label, *_middle_phase(results, ours, paper, *bounds), *_middle_phase(judging, ours, paper, *bounds))
+
+
+def _middle_phase(results: list[Result], ours: str, paper: str, low: float, high: float) -> list[str]:
+    found = [
+        (float(np.median(some)), float(some[-1]), float(some.max()))
+        for one in results
+        if low <= one["smallest_share"] * one["n_arms"] < high
+        for some in [ratios(one, ours, paper)[in_middle_phase(one)]]
+        if some.size
+    ]
+    return [str(len(found)), *(f"{value:.2g}" for value in (np.median(found, axis=0) if found else ()))]
 
 
 def _print_instances(results: list[Result], names: list[str]) -> None:
@@ -117,12 +130,26 @@ def _print_instances(results: list[Result], names: list[str]) -> None:
 
 
 def _print_others(results: list[Result], ours: str, paper: str) -> None:
-    names = [paper, ours, "ThompsonBalance", "OptimisticBalance", "NaiveUCB", "UCBExplore"]
+    rivals = ["eta = 0.3", "eta = 0.1", "ThompsonBalance", "OptimisticBalance", "NaiveUCB", "UCBExplore"]
+    names = [paper, ours, *rivals]
     _print_row("instance", "n", *names, head=True)
-    members = [one for one in results if "ThompsonBalance" in one["policies"]]
+    members = [one for one in results if one["group"] == "paper" and rivals[-1] in one["policies"]]
     for one, step in ((one, step) for one in members for step in STEPS if step in one["checkpoints"]):
         k = one["checkpoints"].index(step)
         _print_row(one["name"], f"{step:,}", *(f"{one['policies'][name]['mean'][k]:.3g}" for name in names))
+    print("\nRegret, times ours: geometric mean over instances and checkpoints after the first three rounds\n")
+    _print_row("instances", *rivals, paper, head=True)
+    for group, some in groups([one for one in results if rivals[-1] in one["policies"]]).items():
+        _print_row(group, *(f"{np.exp(np.mean(_log_ratios(some, name, ours))):.2f}" for name in [*rivals, paper]))
+
+
+def _log_ratios(results: list[Result], name: str, ours: str) -> np.ndarray:
+    """Return log(regret / ours) at all checkpoints of all instances after three rounds."""
+    found = []
+    for one in results:
+        means, base = (np.maximum(one["policies"][some]["mean"], 1e-12) for some in (name, ours))
+        found.append(np.log(means / base)[np.array(one["checkpoints"]) > 3 * one["n_arms"]])
+    return np.concatenate(found)
 
 
 def _print_ablations(results: list[Result], ours: str, ablations: list[str]) -> None:
@@ -131,14 +158,8 @@ def _print_ablations(results: list[Result], ours: str, ablations: list[str]) -> 
     if not members:  # a file of results with the two rules alone
         return
     for name in [ours, *ablations]:
-        logs, bad = [], []
-        for one in members:
-            means, base = (np.array(one["policies"][some]["mean"]) for some in (name, ours))
-            later = np.array(one["checkpoints"]) > 3 * one["n_arms"]
-            logs.append(np.log(np.maximum(means, 1e-12) / np.maximum(base, 1e-12))[later])
-            bad.append(worse(one, name))
-        every = np.concatenate(logs)
-        share = 100 * np.concatenate(bad).mean()
+        every = _log_ratios(members, name, ours)
+        share = 100 * np.concatenate([worse(one, name) for one in members]).mean()
         _print_row(name, f"{np.exp(every.mean()):.2f}", f"{np.exp(every.max()):.1f}", f"{share:.1f}%")
 
 

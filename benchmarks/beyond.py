@@ -1,6 +1,6 @@
 """PooledBalance against ForcingBalance and others on some 240 instances: where it is better, and where worse.
 
-    python benchmarks/beyond.py [--smoke] [--runs 200] [--random-runs 40] [--workers 2] [--out beyond.json]
+    python benchmarks/beyond.py [--smoke] [--runs 200] [--workers 2] [--out beyond.json]
 
 Plays what the file of results lacks (so it can be stopped and started again), writes it, and prints the tables of
 docs/pooled-balance.md. Rewards are paired: every policy meets the same.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _beyond_instances import JUDGING, PAPER, REAL, TUNING, Instance, all_instances
+from _beyond_instances import JUDGING, PAPER, REAL, Instance, all_instances
 from _beyond_tables import print_tables
 
 import equipoise as eq
@@ -35,8 +35,10 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "8 first rewards": {"first_rewards": 8},
     "without forcing": {"forcing": 0.0},
 }
-N_ABLATED, ABLATED_RUNS, FEW = 20, 50, 20
-"""Ablations are played on so many of the judging instances in so many runs; others are only looked at."""
+N_ABLATED, ABLATED_RUNS = 20, 50
+"""Ablations are played on so many of the judging instances in so many runs."""
+FEW = 20
+"""Runs, outside the paper's arms, of rivals that take ten times as long and are far behind."""
 
 
 def policies(instance: Instance, number: int) -> dict[str, eq.Policy]:
@@ -44,16 +46,25 @@ def policies(instance: Instance, number: int) -> dict[str, eq.Policy]:
     weight = {"reward_weight": instance.reward_weight}
     found: dict[str, eq.Policy] = {f"eta = {eta:g}": eq.ForcingBalance(**weight, forcing=eta) for eta in FORCINGS}
     found[OURS] = eq.PooledBalance(**weight)
-    if instance.group in (PAPER, REAL):
-        found[RANDOMISED] = eq.PooledBalance(**weight, tracking="windowed")
-    if instance.group == PAPER:
-        found["ThompsonBalance"] = eq.ThompsonBalance(**weight, draws=1)
-        found["OptimisticBalance"] = eq.OptimisticBalance(**weight)
-        found["NaiveUCB"] = eq.NaiveUCB(**weight)
-        found["UCBExplore"] = eq.UCBExplore(**weight, horizon=HORIZON, scale=4 * float(instance.arms.std.max()))
+    found[RANDOMISED] = eq.PooledBalance(**weight, tracking="windowed")
+    found["ThompsonBalance"] = eq.ThompsonBalance(**weight, draws=1)
+    found["OptimisticBalance"] = eq.OptimisticBalance(**weight)
+    found["NaiveUCB"] = eq.NaiveUCB(**weight)
+    found["UCBExplore"] = eq.UCBExplore(**weight, horizon=HORIZON, scale=4 * float(instance.arms.std.max()))
     if instance.group == JUDGING and number % 100 < N_ABLATED:
         found |= {name: eq.PooledBalance(**weight, **changed) for name, changed in ABLATIONS.items()}
     return found
+
+
+def runs_of(name: str, instance: Instance, runs: int) -> int:
+    """Return in how many runs a policy is played on an instance."""
+    if name in ABLATIONS:
+        return min(runs, ABLATED_RUNS)
+    if name in (OURS, *(f"eta = {eta:g}" for eta in FORCINGS)) or instance.group == PAPER:
+        return runs
+    if name == RANDOMISED and instance.group == REAL:
+        return runs
+    return min(runs, FEW)
 
 
 def play(instance: Instance, number: int, runs: int, horizon: int, workers: int | None) -> dict[str, Any]:
@@ -61,7 +72,7 @@ def play(instance: Instance, number: int, runs: int, horizon: int, workers: int 
     steps = instance.checkpoints(horizon)
     regret = {}
     for name, policy in policies(instance, number).items():
-        count = min(runs, {OURS: runs, PAPERS: runs}.get(name, ABLATED_RUNS if name in ABLATIONS else FEW))
+        count = runs_of(name, instance, runs)
         played = eq.simulate(policy, instance.arms, steps[-1], count, seed=SEED, checkpoints=steps, workers=workers)
         regret[name] = played.rescaled_regret(reward_weight=instance.reward_weight)[0]
     figures = {name: _figures(values, regret[PAPERS][: len(values)]) for name, values in regret.items()}
@@ -94,14 +105,13 @@ def _figures(regret: Any, paper: Any) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--runs", type=int, default=200, help="of the paper's and the real arms")
-    parser.add_argument("--random-runs", type=int, default=40, help="of each random instance")
+    parser.add_argument("--runs", type=int, default=200, help="of each instance")
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--out", type=Path, default=Path("beyond.json"))
     chosen = parser.parse_args()
     instances, horizon = all_instances(), HORIZON
     if chosen.smoke:
-        chosen.runs, chosen.random_runs, horizon = 4, 4, 300
+        chosen.runs, horizon = 4, 300
         chosen.out = Path(tempfile.mkdtemp()) / "beyond.json"
         some = ("five", "two", "flu", "random 1,", "random 302,")
         instances = [one for one in instances if one.name.startswith(some)]
@@ -109,11 +119,10 @@ def main() -> None:
     known, start = {one["name"]: one for one in done}, time.perf_counter()
     results = []
     for place, instance in enumerate(instances):
-        runs = chosen.random_runs if instance.group in (TUNING, JUDGING) else chosen.runs
         found = known.get(instance.name)
-        if found is None or found["runs"] != runs:
+        if found is None or found["runs"] != chosen.runs:
             number = int(instance.name.split(",")[0].split()[1]) if instance.name.startswith("random") else 0
-            found = play(instance, number, runs, horizon, chosen.workers)
+            found = play(instance, number, chosen.runs, horizon, chosen.workers)
             spent = time.perf_counter() - start
             print(f"{place + 1}/{len(instances)} {instance.name}, {spent:.0f} s", file=sys.stderr, flush=True)
         results.append(found)
