@@ -166,13 +166,18 @@ def test_who_did_it_is_up_to_the_key(run, service, key):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["copy", "--to", "sqlite:///x.db", "--store"], ["copy", "--to"], ["upgrade", "--store"]]
+    ("arguments", "what"),
+    [
+        (["copy", "--to", "sqlite:///x.db", "--store"], "works on"),
+        (["copy", "--to"], "--to must be"),
+        (["upgrade", "--store"], "works on"),
+    ],
 )
-def test_what_needs_a_database_says_so(run, arguments):
+def test_what_needs_a_database_says_so(run, arguments, what):
     eq.open_store("sqlite:///equipoise.db").close()
     result = run(*arguments, "http://127.0.0.1:1")
     assert result.code == 2
-    assert "works on a database; got the address of a service" in result.err
+    assert f"{what} a database; got the address of a service" in result.err
 
 
 def test_a_service_that_is_not_there_is_told(run, monkeypatch):

@@ -9,16 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from equipoise import checks
-from equipoise.errors import InvalidInput, MissingExtra
-from equipoise.experiment.exporting import FORMATS
+from equipoise.errors import MissingExtra
+from equipoise.experiment.export_targets import export_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROWS = "X-Equipoise-Rows"
 """The header by which a service says how many rows a Parquet file has, if it does."""
-_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
 class Download:
@@ -33,7 +31,7 @@ class Download:
     """
 
     def __init__(self, target: str | os.PathLike[str] | IO[str] | IO[bytes], form: str | None) -> None:
-        self.form, path = _checked(target, form)
+        self.form, path = export_target(target, form)
         self.n_bytes = 0
         self._target: Any = target if path is None else path
         self._n_lines = 0
@@ -88,35 +86,6 @@ class Download:
             self._partial.unlink(missing_ok=True)
             if not isinstance(self._target, Path):
                 self._partial.parent.rmdir()
-
-
-def _checked(target: Any, form: str | None) -> tuple[str, Path | None]:
-    """Return the format and, unless the target is an open file, its path; as `Experiment.export` checks them."""
-    path = Path(os.fspath(target)) if isinstance(target, (str, os.PathLike)) else None
-    if form is None and path is not None:
-        form = _ENDINGS.get(path.suffix.lower())
-        if form is None:
-            raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {target!r}")
-    if form is None:
-        raise InvalidInput("an open file to export to needs a format: csv, jsonl or parquet")
-    checks.one_of("format", form, FORMATS)
-    if path is None:
-        _check_file(target, form)
-    elif not path.parent.is_dir():
-        raise InvalidInput(f"the folder {path.parent} does not exist", hint=f"mkdir -p {path.parent}")
-    elif path.is_dir():
-        raise InvalidInput(f"{path} is a folder, not a file to export to")
-    return form, path
-
-
-def _check_file(file: Any, form: str) -> None:
-    if not hasattr(file, "write"):
-        raise InvalidInput(f"what to export to must be a path or an open file; got {file!r}")
-    kind, nothing = ("binary", b"") if form == "parquet" else ("text", "")
-    try:
-        file.write(nothing)
-    except TypeError:
-        raise InvalidInput(f"a file to export {form} to must be opened as {kind}; got {file!r}") from None
 
 
 def _polars() -> Any:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from equipoise import checks
-from equipoise.errors import InvalidInput, MissingExtra
+from equipoise.errors import MissingExtra
+from equipoise.experiment.export_targets import export_target
 from equipoise.experiment.instants import instant
 from equipoise.experiment.missing import DefaultReward
 from equipoise.experiment.units import STATE_NAMES, state_after_expiry, state_after_reward
@@ -40,8 +40,6 @@ COLUMNS = (
 )
 """`reward` is what was told, after corrections; `counted_reward` what is in the estimates, which may be a default."""
 
-FORMATS = ("csv", "jsonl", "parquet")
-
 _SELECT = """
 SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, r.counted, x.number, c.number,
     a.details
@@ -63,21 +61,10 @@ def export(
     form: str | None,
 ) -> int:
     """Write the table of an experiment and return the number of rows."""
-    path = Path(os.fspath(target)) if isinstance(target, (str, os.PathLike)) else None
-    if form is None and path is not None:
-        form = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}.get(path.suffix.lower())
-        if form is None:
-            raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {str(path)!r}")
-    if form is None:
-        raise InvalidInput("an open file to export to needs a format: csv, jsonl or parquet")
-    chosen = checks.one_of("format", form, FORMATS)
+    chosen, path = export_target(target, form)
     pieces = _pieces(transaction, experiment, state)
     if path is None:
         return _write_open(pieces, target, chosen)
-    if not path.parent.is_dir():
-        raise InvalidInput(f"the folder {path.parent} does not exist", hint=f"mkdir -p {path.parent}")
-    if path.is_dir():
-        raise InvalidInput(f"{path} is a folder, not a file to export to")
     with _replacing(path) as partial:
         if chosen == "parquet":
             return _write_parquet(pieces, partial)
@@ -87,13 +74,6 @@ def export(
 
 def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -> int:
     """Write to a file that somebody else has opened."""
-    if not hasattr(file, "write"):
-        raise InvalidInput(f"what to export to must be a path or an open file; got {file!r}")
-    kind, nothing = ("binary", b"") if form == "parquet" else ("text", "")
-    try:
-        file.write(nothing)
-    except TypeError:
-        raise InvalidInput(f"a file to export {form} to must be opened as {kind}; got {file!r}") from None
     if form != "parquet":
         return _write_text(pieces, file, form)
     with tempfile.TemporaryDirectory() as directory:
