@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 
 import httpx
 import pytest
+from patience import BUSY
 from service_api import Api, checked, path_of
 from service_runner import serving_here
 from tools import need
@@ -19,6 +20,7 @@ from tools import need
 import equipoise as eq
 from equipoise.keys import create_key
 from equipoise.service import Settings
+from equipoise.service.bodies import repeated_name
 
 ASK, TELL = path_of("x", "assignments"), path_of("x", "assignments", "ada", "reward")
 
@@ -107,6 +109,13 @@ def test_a_body_that_is_no_json_is_refused_and_said_so(api, method, path):
         assert told.startswith("the body must be JSON; "), body[:50]
         assert len(told) < 200
     assert api.data("GET", path_of("x", "status"))["n_assigned"] == 1
+
+
+def test_a_name_that_stands_twice_among_many_is_found_in_one_pass():
+    names = [f'"{i}":0' for i in range(100_000)]
+    started = time.monotonic()
+    assert repeated_name(f"{{{','.join(names)},{names[-1]}}}".encode()) == "99999"
+    assert time.monotonic() - started < 2 * BUSY  # to compare each with each takes minutes
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODIES)

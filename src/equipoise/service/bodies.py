@@ -48,8 +48,12 @@ def repeated_name(body: bytes) -> str | None:
 
     def look(pairs: list[tuple[str, Any]]) -> None:
         if len({name for name, _ in pairs}) < len(pairs):
-            names = [name for name, _ in pairs]
-            found.append(next(name for name in names if names.count(name) > 1))
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found.append(name)
+                    break
+                seen.add(name)
 
     json.loads(body, object_pairs_hook=look)
     return found[0] if found else None
