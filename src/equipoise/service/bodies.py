@@ -7,6 +7,11 @@ from typing import Any
 
 import msgspec
 
+from equipoise.errors import InvalidInput
+
+_MOST_NAMES = 100
+"""More than any object of a request has, but for free data and floors of arms."""
+
 
 class NotJson(ValueError):
     """A body that is no JSON; the text says where and why."""
@@ -57,6 +62,30 @@ def repeated_name(body: bytes) -> str | None:
 
     json.loads(body, object_pairs_hook=look)
     return found[0] if found else None
+
+
+def check_size(data: Any, most_units: int) -> None:
+    """Raise if what a body says is larger than its route may take; to find all that is wrong with it would take long.
+
+    Examples
+    --------
+    >>> check_size({"units": ["ada", "bob", "eve"]}, most_units=2)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: a request may have at most 2 units; got 3
+    """
+    if not isinstance(data, dict):
+        return
+    objects = [data]
+    for name in ("units", "rewards"):
+        units = data.get(name)
+        if isinstance(units, list):
+            if len(units) > most_units:
+                raise InvalidInput(f"a request may have at most {most_units:,} units; got {len(units):,}")
+            objects += [one for one in units if isinstance(one, dict)]
+    most = max(map(len, objects))
+    if most > _MOST_NAMES:
+        raise InvalidInput(f"an object may have at most {_MOST_NAMES} names where each has a meaning; got {most:,}")
 
 
 def _sentence(error: Exception) -> str:
