@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
@@ -176,6 +177,13 @@ def test_bodies_must_say_that_they_are_json(api):
     ):
         answer = api("POST", ASK, b'{"unit": "ada"}', headers={"content-type": kind})
         assert answer.status_code == 200
+
+
+def test_a_compressed_body_is_refused_and_said_so(api):
+    for method, path in WITH_BODIES:
+        for headers in ({"content-encoding": "gzip"}, {"content-encoding": "gzip", "content-type": "application/json"}):
+            told = api.refused(415, "InvalidInput", method, path, gzip.compress(b'{"unit": "q"}'), headers=headers)
+            assert told == "a body must not be compressed\nsend it without Content-Encoding"
 
 
 def test_addresses_and_methods_that_do_not_exist(api):

@@ -44,7 +44,7 @@ _REASONS = {
     408: "The request took too long to arrive.",
     409: "It contradicts what is recorded, or what state the experiment is in.",
     413: "The body is too large.",
-    415: "The body is not JSON.",
+    415: "The body is not JSON, or it is compressed.",
     421: "A service without keys answers to `localhost` only.",
     422: "Something in it is outside what is allowed.",
     431: "The head of the request is too large.",
