@@ -87,6 +87,7 @@ NOT_JSON = [
     b"[" * DEEP + b"]" * DEEP,
     b'{"a":' * (DEEP // 3) + b"1" + b"}" * (DEEP // 3),
     b'{"unit": "a", "attributes": ' + b'{"a":' * 30_000 + b"1" + b"}" * 30_001,
+    *(b'{"unit": "a", "attributes": ' + b'{"a":' * n + b"1" + b"}" * n + b"}" for n in (200, *range(900, 1_000, 5))),
 ]
 """What neither the lean nor the other routes may take for JSON, or choke on."""
 
@@ -184,6 +185,24 @@ def test_a_compressed_body_is_refused_and_said_so(api):
         for headers in ({"content-encoding": "gzip"}, {"content-encoding": "gzip", "content-type": "application/json"}):
             told = api.refused(415, "InvalidInput", method, path, gzip.compress(b'{"unit": "q"}'), headers=headers)
             assert told == "a body must not be compressed\nsend it without Content-Encoding"
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "what"),
+    [
+        (ASK, b'{"unit": "deep", "attributes":', b"}", "attributes"),
+        (ASK + "/many", b'{"units": [{"unit": "deep", "attributes":', b"}]}", "attributes"),
+        ("/experiments", b'{"name": "deep", "arms": ["a"], "reward_weight": 1, "metadata":', b"}", "metadata"),
+    ],
+)
+def test_free_data_may_be_nested_so_deep_and_no_deeper(path, before, after, what):
+    store = eq.open_store("memory:")
+    experiment(store)
+    with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
+        for inner in (b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":' + b"[" * 100 + b"]" * 100 + b"}"):
+            told = api.refused(422, "InvalidInput", "POST", path, before + inner + after)
+            assert told == f"{what} must not be nested deeper than 100"
+        assert api.data("POST", path, before + b'{"a":' * 50 + b"[" * 50 + b"]" * 50 + b"}" * 50 + after)
 
 
 def test_addresses_and_methods_that_do_not_exist(api):

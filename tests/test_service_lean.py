@@ -199,6 +199,7 @@ BODIES = [
     b"\xef\xbb\xbf{}",
     b"[" * 50_000,
     b"x" * 100_001,
+    *(b'{"unit": "deep%d", "attributes": ' % n + b'{"a":' * n + b"1" + b"}" * n + b"}" for n in (100, 101, 200, 970)),
 ]
 
 

@@ -8,7 +8,11 @@ from typing import Any
 import msgspec
 
 from equipoise.errors import InvalidInput
+from equipoise.experiment.texts import DEEPEST_DATA, is_deeper
 
+_DEEPEST = 2 * DEEPEST_DATA
+"""More than free data may have with all that is around it, and less than any of those can take that read a body."""
+_TOO_DEEP = f"it is nested deeper than {_DEEPEST}"
 _MOST_NAMES = 100
 """More than any object of a request has, but for free data and floors of arms."""
 
@@ -31,14 +35,21 @@ def decoded_body(body: bytes) -> Any:
     """
     try:
         data = msgspec.json.decode(body)
+        if may_be_deep(body) and is_deeper(data, _DEEPEST):
+            raise NotJson(_TOO_DEEP)
+        repeated = repeated_name(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(_sentence(error)) from None
     except RecursionError:
-        raise NotJson("it is nested too deeply") from None
-    repeated = repeated_name(body)
+        raise NotJson(_TOO_DEEP) from None
     if repeated is not None:
         raise NotJson(f"the name {repeated!r} stands twice in one object")
     return data
+
+
+def may_be_deep(body: bytes) -> bool:
+    """Return whether a body has so many brackets that it may be nested too deeply, which few have."""
+    return body.count(b"{") + body.count(b"[") > _DEEPEST
 
 
 def repeated_name(body: bytes) -> str | None:
