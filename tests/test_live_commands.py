@@ -266,6 +266,7 @@ def test_attributes_are_logged(run: Runner, exam: eq.Experiment) -> None:
     assert list(exam.events())[-1].details == {"attributes": {"age": 7}}
     assert "must be a JSON object" in run("ask", "exam", "bob", "--attributes", "[1]").err
     assert "must be a JSON object" in run("ask", "exam", "bob", "--attributes", "{").err
+    assert "must be a JSON object" in run("ask", "exam", "bob", "--attributes", "[" * 5_000).err
 
 
 def test_the_log_says_who(run: Runner, exam: eq.Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

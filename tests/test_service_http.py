@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import socket
@@ -12,6 +13,7 @@ from contextlib import closing, suppress
 
 import httpx
 import pytest
+from patience import BUSY
 from service_api import Api, checked, path_of
 from service_runner import serving_here
 from tools import need
@@ -19,6 +21,7 @@ from tools import need
 import equipoise as eq
 from equipoise.keys import create_key
 from equipoise.service import Settings
+from equipoise.service.bodies import repeated_name
 
 ASK, TELL = path_of("x", "assignments"), path_of("x", "assignments", "ada", "reward")
 
@@ -84,6 +87,7 @@ NOT_JSON = [
     b"[" * DEEP + b"]" * DEEP,
     b'{"a":' * (DEEP // 3) + b"1" + b"}" * (DEEP // 3),
     b'{"unit": "a", "attributes": ' + b'{"a":' * 30_000 + b"1" + b"}" * 30_001,
+    *(b'{"unit": "a", "attributes": ' + b'{"a":' * n + b"1" + b"}" * n + b"}" for n in (200, *range(900, 1_000, 5))),
 ]
 """What neither the lean nor the other routes may take for JSON, or choke on."""
 
@@ -107,6 +111,13 @@ def test_a_body_that_is_no_json_is_refused_and_said_so(api, method, path):
         assert told.startswith("the body must be JSON; "), body[:50]
         assert len(told) < 200
     assert api.data("GET", path_of("x", "status"))["n_assigned"] == 1
+
+
+def test_a_name_that_stands_twice_among_many_is_found_in_one_pass():
+    names = [f'"{i}":0' for i in range(100_000)]
+    started = time.monotonic()
+    assert repeated_name(f"{{{','.join(names)},{names[-1]}}}".encode()) == "99999"
+    assert time.monotonic() - started < 2 * BUSY  # to compare each with each takes minutes
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODIES)
@@ -167,6 +178,31 @@ def test_bodies_must_say_that_they_are_json(api):
     ):
         answer = api("POST", ASK, b'{"unit": "ada"}', headers={"content-type": kind})
         assert answer.status_code == 200
+
+
+def test_a_compressed_body_is_refused_and_said_so(api):
+    for method, path in WITH_BODIES:
+        for headers in ({"content-encoding": "gzip"}, {"content-encoding": "gzip", "content-type": "application/json"}):
+            told = api.refused(415, "InvalidInput", method, path, gzip.compress(b'{"unit": "q"}'), headers=headers)
+            assert told == "a body must not be compressed\nsend it without Content-Encoding"
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "what"),
+    [
+        (ASK, b'{"unit": "deep", "attributes":', b"}", "attributes"),
+        (ASK + "/many", b'{"units": [{"unit": "deep", "attributes":', b"}]}", "attributes"),
+        ("/experiments", b'{"name": "deep", "arms": ["a"], "reward_weight": 1, "metadata":', b"}", "metadata"),
+    ],
+)
+def test_free_data_may_be_nested_so_deep_and_no_deeper(path, before, after, what):
+    store = eq.open_store("memory:")
+    experiment(store)
+    with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
+        for inner in (b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":' + b"[" * 100 + b"]" * 100 + b"}"):
+            told = api.refused(422, "InvalidInput", "POST", path, before + inner + after)
+            assert told == f"{what} must not be nested deeper than 100"
+        assert api.data("POST", path, before + b'{"a":' * 50 + b"[" * 50 + b"]" * 50 + b"}" * 50 + after)
 
 
 def test_addresses_and_methods_that_do_not_exist(api):

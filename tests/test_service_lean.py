@@ -199,6 +199,7 @@ BODIES = [
     b"\xef\xbb\xbf{}",
     b"[" * 50_000,
     b"x" * 100_001,
+    *(b'{"unit": "deep%d", "attributes": ' % n + b'{"a":' * n + b"1" + b"}" * n + b"}" for n in (100, 101, 200, 970)),
 ]
 
 
@@ -265,6 +266,14 @@ def test_types_of_all_kinds(pair, kind):
     for body in (b'{"unit": "lee"}', b"", b"{"):
         pair.both("POST", ask(), body, headers=[(b"content-type", kind)])
     pair.both("PUT", tell(b"lee"), b'{"reward": 1}', headers=[(b"content-type", kind)])
+
+
+def test_encodings_of_all_kinds(pair):
+    kind = (b"content-type", b"application/json")
+    for encoding, status in ((b"gzip", 415), (b"br", 415), (b"identity", 200), (b"Identity", 200)):
+        headers = [kind, (b"content-encoding", encoding)]
+        assert pair.both("POST", ask(), b'{"unit": "ada"}', headers=headers)[0] == status
+        assert pair.both("PUT", tell(), b'{"reward": 1}', headers=headers)[0] == status
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -18,7 +18,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.keys import create_key
-from equipoise.service import Settings
+from equipoise.service import Settings, routing
 
 SECONDS = 0.5
 
@@ -86,6 +86,53 @@ def test_short_bodies_that_never_come_keep_nobody_out_who_has_a_key():
         with closing(Api(here.url, key)) as api:
             assert api.data("GET", "/experiments") == {"experiments": []}
         assert here.core.metrics.in_flight == 0
+
+
+MANY = range(20_000)
+CREATE = {"name": "new", "arms": ["a", "b"], "reward_weight": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (path_of("x", "assignments", "many"), {"units": [0] * 10_000}),
+        (path_of("x", "assignments", "many"), {"units": [0] * 500_000}),
+        (path_of("x", "assignments", "many"), {"units": ["a", {"unit": "b"} | {f"{i}": 0 for i in MANY}]}),
+        (path_of("x", "rewards", "many"), {"rewards": [0] * 10_000}),
+        (path_of("x", "rewards", "many"), {"rewards": [{"unit": 0, "reward": "x"}] * 10_000}),
+        (path_of("x", "rewards", "many"), {"rewards": []} | {f"{i}": 0 for i in MANY}),
+        ("/experiments", CREATE | {"arms": [0 for _ in MANY]}),
+        ("/experiments", CREATE | {"floor": ["" for _ in MANY]}),
+        ("/experiments", CREATE | {"floor": {f"{i}": "" for i in MANY}}),
+        ("/experiments", CREATE | {"stopping": [0 for _ in MANY]}),
+        ("/experiments", CREATE | {f"{i}": 0 for i in MANY}),
+    ],
+)
+def test_of_all_that_is_wrong_with_a_body_only_the_first_is_looked_for(path, body, monkeypatch):
+    """A sentence about each element of a long list takes seconds, and a hundred times the memory of the list."""
+    found, inner = [], routing.told
+    monkeypatch.setattr(routing, "told", lambda errors: found.append(len(errors)) or inner(errors))
+    with serving_here(eq.open_store("memory:"), Settings(open=True)) as here, closing(Api(here.url)) as api:
+        assert len(api.refused(422, "InvalidInput", "POST", path, body)) < 300
+    assert sum(found) <= 5
+
+
+def test_nobody_waits_while_a_large_body_is_refused():
+    store = eq.open_store("memory:")
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    body = b'{"units": [' + b"0," * 1_000_000 + b"0]}"
+    settings = Settings(open=True, units_per_request=2_000_000)
+    with serving_here(store, settings) as here, closing(Api(here.url)) as large, closing(Api(here.url)) as api:
+        large.http.timeout = 120
+        refusing = threading.Thread(target=large, args=("POST", path_of("x", "assignments", "many"), body))
+        refusing.start()
+        took = []
+        while refusing.is_alive():
+            started = time.monotonic()
+            api.data("POST", path_of("x", "assignments"), {"unit": f"u{len(took)}"})
+            took.append(time.monotonic() - started)
+        refusing.join()
+    assert max(took) < 2 * BUSY
 
 
 @pytest.mark.parametrize("path", [b"/", b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])

@@ -98,7 +98,7 @@ def _object(text: str | None) -> dict[str, Any] | None:
         return None
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidInput(f"--attributes must be a JSON object; {error}") from None
     if not isinstance(data, dict):
         raise InvalidInput(f"--attributes must be a JSON object; got {text}")

@@ -14,6 +14,8 @@ LONGEST_REASON = 2_000
 LARGEST_ATTRIBUTES = 10_000
 LARGEST_METADATA = 100_000
 """Limits in characters; a unit of four bytes per character still fits into an index of PostgreSQL."""
+DEEPEST_DATA = 100
+"""How deep objects and lists may lie in one another: readers of JSON give up somewhere, this one at a thousand."""
 
 # Control characters, NUL among them, and halves of surrogate pairs, which are not text at all.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -79,11 +81,36 @@ def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:
         raise InvalidInput(f"{what} must be a dictionary with text as keys; got {_short(repr(value))}")
     try:
         text = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"{what} must be plain data that JSON can hold; {error}") from None
+    except RecursionError:
+        raise _too_deep(what) from None
     if len(text) > largest:
         raise InvalidInput(f"{what} must take at most {largest:,} characters as JSON; got {len(text):,}")
+    if text.count("{") + text.count("[") > DEEPEST_DATA and is_deeper(value, DEEPEST_DATA):
+        raise _too_deep(what)
     return value
+
+
+def is_deeper(value: Any, most: int) -> bool:
+    """Return whether objects and lists lie in one another deeper than so many.
+
+    Examples
+    --------
+    >>> is_deeper({"a": [1, {}]}, 3), is_deeper({"a": [1, {}]}, 2)
+    (False, True)
+    """
+    level = [value]
+    for _ in range(most + 1):
+        level = [one for one in level if isinstance(one, (dict, list, tuple))]
+        if not level:
+            return False
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return True
+
+
+def _too_deep(what: str) -> InvalidInput:
+    return InvalidInput(f"{what} must not be nested deeper than {DEEPEST_DATA}")
 
 
 def _short(text: str) -> str:

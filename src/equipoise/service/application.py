@@ -115,12 +115,9 @@ async def _equipoise_error(_request: Any, error: EquipoiseError) -> Any:
 async def _validation_error(request: Any, error: Any) -> Any:
     """Tell the first thing that is wrong, where it is, and what was got."""
     from equipoise.errors import InvalidInput
-    from equipoise.service.failures import Refused
-    from equipoise.service.validation import not_json, told
+    from equipoise.service.validation import told
 
-    found = error.errors()
-    why = not_json(found)
-    return await _equipoise_error(request, Refused(400, why) if why else InvalidInput(told(found)))
+    return await _equipoise_error(request, InvalidInput(told(error.errors())))
 
 
 async def _http_error(request: Any, error: Any) -> Any:

@@ -7,6 +7,15 @@ from typing import Any
 
 import msgspec
 
+from equipoise.errors import InvalidInput
+from equipoise.experiment.texts import DEEPEST_DATA, is_deeper
+
+_DEEPEST = 2 * DEEPEST_DATA
+"""More than free data may have with all that is around it, and less than any of those can take that read a body."""
+_TOO_DEEP = f"it is nested deeper than {_DEEPEST}"
+_MOST_NAMES = 100
+"""More than any object of a request has, but for free data and floors of arms."""
+
 
 class NotJson(ValueError):
     """A body that is no JSON; the text says where and why."""
@@ -26,14 +35,21 @@ def decoded_body(body: bytes) -> Any:
     """
     try:
         data = msgspec.json.decode(body)
+        if may_be_deep(body) and is_deeper(data, _DEEPEST):
+            raise NotJson(_TOO_DEEP)
+        repeated = repeated_name(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(_sentence(error)) from None
     except RecursionError:
-        raise NotJson("it is nested too deeply") from None
-    repeated = repeated_name(body)
+        raise NotJson(_TOO_DEEP) from None
     if repeated is not None:
         raise NotJson(f"the name {repeated!r} stands twice in one object")
     return data
+
+
+def may_be_deep(body: bytes) -> bool:
+    """Return whether a body has so many brackets that it may be nested too deeply, which few have."""
+    return body.count(b"{") + body.count(b"[") > _DEEPEST
 
 
 def repeated_name(body: bytes) -> str | None:
@@ -48,11 +64,39 @@ def repeated_name(body: bytes) -> str | None:
 
     def look(pairs: list[tuple[str, Any]]) -> None:
         if len({name for name, _ in pairs}) < len(pairs):
-            names = [name for name, _ in pairs]
-            found.append(next(name for name in names if names.count(name) > 1))
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found.append(name)
+                    break
+                seen.add(name)
 
     json.loads(body, object_pairs_hook=look)
     return found[0] if found else None
+
+
+def check_size(data: Any, most_units: int) -> None:
+    """Raise if what a body says is larger than its route may take; to find all that is wrong with it would take long.
+
+    Examples
+    --------
+    >>> check_size({"units": ["ada", "bob", "eve"]}, most_units=2)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: a request may have at most 2 units; got 3
+    """
+    if not isinstance(data, dict):
+        return
+    objects = [data]
+    for name in ("units", "rewards"):
+        units = data.get(name)
+        if isinstance(units, list):
+            if len(units) > most_units:
+                raise InvalidInput(f"a request may have at most {most_units:,} units; got {len(units):,}")
+            objects += [one for one in units if isinstance(one, dict)]
+    most = max(map(len, objects))
+    if most > _MOST_NAMES:
+        raise InvalidInput(f"an object may have at most {_MOST_NAMES} names where each has a meaning; got {most:,}")
 
 
 def _sentence(error: Exception) -> str:

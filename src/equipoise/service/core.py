@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
+from equipoise.errors import EquipoiseError, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
 from equipoise.keys import OPEN, Key, KeyRing
 from equipoise.service.failures import Overloaded
@@ -163,9 +163,6 @@ class Core:
 
     async def carry_out_all(self, name: str, key: Key, requests: Sequence[Request]) -> list[Any]:
         """Return what several requests give, all or none."""
-        most = self.settings.units_per_request
-        if len(requests) > most:
-            raise InvalidInput(f"a request may have at most {most:,} units; got {len(requests):,}")
         found = await self._found(name, key)
         if not requests:
             return []

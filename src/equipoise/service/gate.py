@@ -92,7 +92,7 @@ class Gate:
 
     async def _answer(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         raw_path: bytes = scope["raw_path"]
-        content_type, host, origin, length = b"", b"", None, None
+        content_type, encoding, host, origin, length = b"", b"", b"", None, None
         for name, value in scope["headers"]:
             if name == b"authorization":
                 exchange.authorization = value
@@ -100,6 +100,8 @@ class Gate:
                 content_type = value
             elif name == b"content-length":
                 length = value
+            elif name == b"content-encoding" and value.lower() != b"identity":
+                encoding = value
             elif name == b"host":
                 host = value
             elif name == b"origin":
@@ -119,7 +121,7 @@ class Gate:
                 self._enter(exchange)
                 exchange.body = await self._read(receive, length, self._core.settings.body_bytes)
                 hot = self._lean.match(exchange.method, raw_path)
-                if hot is not None and _JSON.fullmatch(content_type):
+                if hot is not None and not encoding and _JSON.fullmatch(content_type):
                     exchange.route = hot[0]
                     begun = self._lean.begin(hot, exchange)
                     if begun is not None:
@@ -129,6 +131,8 @@ class Gate:
                         return
             if exchange.body and not _JSON.fullmatch(content_type):
                 raise Refused(415, "a body must be JSON", hint="send Content-Type: application/json")
+            if exchange.body and encoding:
+                raise Refused(415, "a body must not be compressed", hint="send it without Content-Encoding")
         except Exception as error:  # noqa: BLE001
             await self._fail(exchange, send, error)
             return

@@ -15,7 +15,7 @@ import msgspec
 from equipoise.experiment import Ask, Tell
 from equipoise.experiment.texts import LONGEST_UNIT
 from equipoise.keys import ADMIN, ASSIGNER
-from equipoise.service.bodies import repeated_name
+from equipoise.service.bodies import may_be_deep, repeated_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -109,7 +109,8 @@ class LeanRoutes:
         try:
             if route == ASSIGN:
                 asked = _ask_body.decode(body)
-                if body.count(b'"') > 4 and repeated_name(body):  # with less there is one name and one text
+                # With fewer quotes there is one name and one text.
+                if body.count(b'"') > 4 and (may_be_deep(body) or repeated_name(body)):
                     return None
                 request = Ask(asked.unit, asked.attributes, who=key.name)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from equipoise.experiment.texts import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
 from equipoise.hints import in_requests
@@ -16,8 +16,21 @@ Weight = Annotated[Number, Field(ge=0, le=1)]
 _POLICY = {"name": "ForcingBalance", "reward_weight": 0.8}
 
 
+def _until_wrong(floors: Any) -> Any:
+    """Return floors by arm; if one is no number, that one alone, as there is no `fail_fast` for dictionaries."""
+    if isinstance(floors, dict):
+        for name, floor in floors.items():
+            if type(floor) not in (int, float):
+                return {name: floor}
+    return floors
+
+
 class Body(BaseModel):
-    """The body of a request: nothing that is not known, and no conversion of types."""
+    """The body of a request: nothing that is not known, and no conversion of types.
+
+    Lists fail at the first element that is wrong: a sentence about each of a hundred thousand would take seconds, in
+    which nothing else is done.
+    """
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
@@ -26,20 +39,28 @@ class NewExperiment(Body):
     """An experiment to make; see `equipoise.Experiment.create`."""
 
     name: Name = Field(examples=["fractions"])
-    arms: list[Name] = Field(min_length=1, max_length=100_000, examples=[["number line", "pie", "none"]])
+    arms: list[Name] = Field(
+        min_length=1, max_length=100_000, fail_fast=True, examples=[["number line", "pie", "none"]]
+    )
     policy: dict[str, Any] | None = Field(None, description="As `Policy.to_dict()` gives it.", examples=[_POLICY])
     reward_weight: Weight | None = Field(
         None, description="Instead of a policy: 0 is accuracy only, 1 reward only.", examples=[None]
     )
     seed: Annotated[StrictInt, Field(ge=0, le=2**63 - 1)] | None = Field(None, examples=[2024])
-    floor: Number | list[Number] | dict[str, Number] = Field(0.0, description="Shares kept for arms.", examples=[0.05])
+    floor: (
+        Number
+        | Annotated[list[Number], Field(fail_fast=True)]
+        | Annotated[dict[str, Number], BeforeValidator(_until_wrong)]
+    ) = Field(0.0, description="Shares kept for arms.", examples=[0.05])
     control: Name | None = Field(None, examples=["none"])
     control_share: Weight = Field(0.0, examples=[0.1])
     warm_up: Annotated[StrictInt, Field(ge=0)] = Field(0, examples=[0])
     reward_range: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = Field(None, examples=[[0, 1]])
     direction: Literal["maximise", "minimise"] = "maximise"
     missing: dict[str, Any] | None = Field(None, examples=[{"name": "DropUnit", "window_seconds": 604800}])
-    stopping: list[dict[str, Any]] = Field(default_factory=list, examples=[[{"name": "Budget", "units": 2000}]])
+    stopping: list[dict[str, Any]] = Field(
+        default_factory=list, fail_fast=True, examples=[[{"name": "Budget", "units": 2000}]]
+    )
     failure_probability: Number = Field(0.05, examples=[0.05])
     metadata: dict[str, Any] = Field(default_factory=dict, examples=[{"class": "4b"}])
 
@@ -55,7 +76,7 @@ class NewAssignments(Body):
     """Who are to be assigned."""
 
     units: list[Unit | NewAssignment] = Field(
-        examples=[["student-42", {"unit": "student-43", "attributes": {"age": 9}}]]
+        fail_fast=True, examples=[["student-42", {"unit": "student-43", "attributes": {"age": 9}}]]
     )
 
 
@@ -74,7 +95,7 @@ class UnitReward(NewReward):
 class NewRewards(Body):
     """Rewards of several units, recorded all or none."""
 
-    rewards: list[UnitReward] = Field(examples=[[{"unit": "student-42", "reward": 0.75}]])
+    rewards: list[UnitReward] = Field(fail_fast=True, examples=[[{"unit": "student-42", "reward": 0.75}]])
 
 
 class Correction(NewReward):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
 
@@ -14,16 +15,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise.errors import EquipoiseError, InvalidInput, visible
 from equipoise.keys import ADMIN, ASSIGNER, READER, Key
-from equipoise.service.bodies import NotJson, decoded_body
+from equipoise.service.bodies import NotJson, check_size, decoded_body
 from equipoise.service.core import Core
-from equipoise.service.failures import answer_to
+from equipoise.service.failures import Refused, answer_to
 from equipoise.service.models import Failure
+from equipoise.service.validation import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
+    from fastapi._compat import ModelField
     from numpy.typing import NDArray
 
     from equipoise.experiment import Experiment
@@ -41,7 +44,7 @@ _REASONS = {
     408: "The request took too long to arrive.",
     409: "It contradicts what is recorded, or what state the experiment is in.",
     413: "The body is too large.",
-    415: "The body is not JSON.",
+    415: "The body is not JSON, or it is compressed.",
     421: "A service without keys answers to `localhost` only.",
     422: "Something in it is outside what is allowed.",
     431: "The head of the request is too large.",
@@ -84,18 +87,32 @@ def allow(*roles: str) -> Callable[[Any], Any]:
     return mark
 
 
-class JsonRequest(Request):
-    """A request whose body is read as the lean routes read it: no NaN, no second value of a name."""
+class ReadRequest(Request):
+    """A request whose body was read and checked already.
+
+    The framework would do both where all requests come in, and take any trouble with the body for a bad request.
+    """
+
+    def __init__(self, scope: Any, receive: Any, data: Any) -> None:
+        super().__init__(scope, receive)
+        self._data = data
 
     async def json(self) -> Any:
-        """Return the body."""
-        body = await self.body()
-        try:
-            if len(body) <= _LARGE_BODY:
-                return decoded_body(body)
-            return await _core(self).elsewhere(lambda: decoded_body(body))  # which nobody else should wait for
-        except NotJson as error:
-            raise json.JSONDecodeError(str(error), "", 0) from None  # which FastAPI expects
+        """Return the body, as the endpoint takes it."""
+        return self._data
+
+
+def read_body(body: bytes, field: ModelField, most_units: int) -> Any:
+    """Return a body as an endpoint takes it, read as the lean routes read it: no NaN, no second value of a name."""
+    try:
+        data = decoded_body(body)
+    except NotJson as error:
+        raise Refused(400, f"the body must be JSON; {visible(str(error))}") from None
+    check_size(data, most_units)
+    checked, found = field.validate(data, loc=("body",))
+    if found:
+        raise InvalidInput(told(found))
+    return checked
 
 
 class GuardedRoute(APIRoute):
@@ -107,7 +124,7 @@ class GuardedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
-        handler, roles, route = super().get_route_handler(), self.roles, self.path_format
+        handler, roles, route, field = super().get_route_handler(), self.roles, self.path_format, self.body_field
 
         async def guarded(request: Request) -> Response:
             exchange = request.scope["state"]["exchange"]
@@ -118,7 +135,13 @@ class GuardedRoute(APIRoute):
                 # Without an experiment in the path, what a key for one experiment may see is up to the route.
                 key.require(roles, key.experiment if name is None else decoded(name))
             try:
-                return await handler(JsonRequest(request.scope, request.receive))
+                data, body = None, exchange.body
+                if field is not None and body:
+                    core = _core(request)
+                    read = partial(read_body, body, field, core.settings.units_per_request)
+                    # A large one on a thread, as nobody else should wait for it.
+                    data = read() if len(body) <= _LARGE_BODY else await core.elsewhere(read)
+                return await handler(ReadRequest(request.scope, request.receive, data))
             except (EquipoiseError, HTTPException, RequestValidationError):
                 raise
             except Exception as error:  # noqa: BLE001

@@ -13,14 +13,6 @@ if TYPE_CHECKING:
 _TYPES = frozenset(("float", "int", "str", "constrained-str", "constrained-float", "constrained-int", "dict"))
 
 
-def not_json(found: Sequence[Any]) -> str | None:
-    """Return why a body is no JSON, if that is what is wrong."""
-    for one in found:
-        if one["type"] == "json_invalid":
-            return f"the body must be JSON; {visible(str(one['ctx']['error']))}"
-    return None
-
-
 def told(found: Sequence[Any]) -> str:
     """Return the first thing that is wrong: where, what was expected, what was got.
 

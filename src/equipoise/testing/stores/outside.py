@@ -71,7 +71,10 @@ class Outside(StoreCase):
                 with refused(errors.InvalidInput) as refusal:
                     attempt()
                 assert len(str(refusal[0])) < 300
-        for attributes in ("text", {1: 2}, {"a": math.nan}, {"a": object()}, {"a": "x" * 10_001}):
+        deep: dict[str, Any] = {}
+        for _ in range(100):
+            deep = {"a": deep}
+        for attributes in ("text", {1: 2}, {"a": math.nan}, {"a": object()}, {"a": "x" * 10_001}, deep):
             with refused(errors.InvalidInput, "attributes"):
                 experiment.ask("unit", attributes)  # type: ignore[arg-type]
         for units in ("abc", 5):
