@@ -18,7 +18,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.keys import create_key
-from equipoise.service import Settings
+from equipoise.service import Settings, ThreadedService
 
 SECONDS = 0.5
 
@@ -67,6 +67,16 @@ def test_a_head_that_dribbles_in_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, letters(HEAD), 0.05)
     assert said.startswith(b"HTTP/1.1 408 ") and SECONDS * 0.8 < seconds < SECONDS + BUSY
+
+
+def test_a_service_in_a_thread_waits_no_longer_than_its_settings_say():
+    settings = Settings(open=True, body_seconds=SECONDS)
+    with (
+        ThreadedService(eq.open_store("memory:"), settings) as service,
+        socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=10) as connection,
+    ):
+        connection.sendall(HEAD)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 10000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])

@@ -85,9 +85,6 @@ class PatientProtocol(HttpToolsProtocol):
     something else is not heard, where uvicorn would read the body as the next request.
     """
 
-    seconds = 15.0
-    """How long a request may take to arrive; set once per process."""
-
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _between_requests = True
@@ -96,6 +93,11 @@ class PatientProtocol(HttpToolsProtocol):
     """Whether the request began in the piece of data that is being read."""
     _head_bytes = 0
     _ended = False
+
+    def __init__(self, seconds: float, *details: Any, **more: Any) -> None:
+        """Take how long a request may take to arrive, and what uvicorn tells every connection."""
+        super().__init__(*details, **more)
+        self._seconds = seconds
 
     def data_received(self, data: bytes) -> None:
         """Hang up on a head without end."""
@@ -127,14 +129,14 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(self.seconds, self._give_up)
+        self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_message_begin(self) -> None:
         """Start the clock, for the second request of a connection and those after it."""
         super().on_message_begin()
         self._between_requests, self._in_head, self._begun_here, self._head_bytes = False, True, True, 0
         if self._late is None:
-            self._late = self.loop.call_later(self.seconds, self._give_up)
+            self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_headers_complete(self) -> None:
         """Count no more."""
