@@ -113,23 +113,44 @@ def test_only_what_is_named_is_open_to_all(here):
         assert nobody("GET", "/docs").status_code == 200
 
 
-def test_who_does_not_read_an_answer_is_cut_off(monkeypatch):
-    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+@pytest.fixture
+def large_answer(monkeypatch):
+    """A connection whose client has little room, and a request whose answer has more than thirteen megabytes."""
     monkeypatch.setattr("equipoise.service.routes.records.MOST_DETAILS", 10**9)
     store = eq.open_store("memory:")
     key = create_key(store, role="admin")[1]
     experiment = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
-    experiment.ask_many((f"u{i}", {"note": "x" * 1_000}) for i in range(9_000))
+    experiment.ask_many((f"u{i}", {"note": "x" * 1_500}) for i in range(9_000))
     with serving_here(store, Settings()) as here, connected(here) as connection:
         head = f"GET {path_of('x', 'events')}?limit=9000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        connection.sendall(head.encode())
-        time.sleep(3)
-        read = 0
-        with suppress(ConnectionError):
-            while piece := connection.recv(2**20):
-                read += len(piece)
-        assert read < 9_000_000
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        connection.settimeout(60)
+        yield connection, head.encode()
+
+
+def test_who_does_not_read_an_answer_is_cut_off(large_answer, monkeypatch):
+    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+    connection, request = large_answer
+    connection.sendall(request)
+    read = len(connection.recv(1))  # it has begun
+    time.sleep(3)
+    with suppress(ConnectionError):
+        while piece := connection.recv(2**20):
+            read += len(piece)
+    assert read < 13_000_000
+
+
+def test_who_reads_an_answer_slowly_but_steadily_gets_all_of_it(large_answer, monkeypatch):
+    # What is taken shows in steps of a megabyte or two, which come every two seconds.
+    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 2 + BUSY)
+    connection, request = large_answer
+    connection.sendall(request)
+    started, read = time.monotonic(), 0
+    while read < 13_000_000:
+        piece = connection.recv(100_000)
+        assert piece, f"cut off after {read:,} bytes"
+        read += len(piece)
+        time.sleep(max(0.0, started + 12 * read / 13_000_000 - time.monotonic()))
 
 
 def test_a_connection_that_says_nothing_is_cut_off(here):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _UNREAD_SECONDS = 40.0
-"""How long a client may leave an answer unread; what writes it gives up a little earlier, and says so."""
+"""How long a client may take nothing of an answer; what writes one in pieces gives up a little earlier, and says so."""
 _MOST_HEAD_BYTES = 65_536
 """Largest head of a request; what arrives in one piece may be a little larger."""
 
@@ -152,7 +152,7 @@ class PatientProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Give a client that does not read its answer so many seconds: its end would wait for that otherwise."""
         super().pause_writing()
-        self._unread = self.loop.call_later(_UNREAD_SECONDS, self.transport.abort)
+        self._await_reading(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Go on with an answer that is read again."""
@@ -166,6 +166,17 @@ class PatientProtocol(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
         super().connection_lost(error)
+
+    def _await_reading(self, unread: int) -> None:
+        self._unread = self.loop.call_later(_UNREAD_SECONDS, self._look_at_reading, unread)
+
+    def _look_at_reading(self, before: int) -> None:
+        """Cut off who took nothing; a large answer is one piece, and nobody resumes before all of it is taken."""
+        unread = self.transport.get_write_buffer_size()
+        if unread < before:
+            self._await_reading(unread)
+        else:
+            self.transport.abort()
 
     def _stop_clock(self) -> None:
         if self._late is not None:
