@@ -471,6 +471,14 @@ def test_pages_of_a_named_site_may_call():
         assert "access-control-allow-origin" not in answer.headers
 
 
+def test_a_site_may_be_named_in_other_letters_and_with_the_port_it_has_anyway():
+    named = ("HTTPS://School.Example", "https://a.example:443", "http://b.example:8080", "http://[::1]:80", "*")
+    wanted = ("https://school.example", "https://a.example", "http://b.example:8080", "http://[::1]", "*")
+    settings = Settings(cors_origins=named)
+    assert settings.cors_origins == wanted
+    assert Settings.from_json(settings.to_json()) == settings
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
 def test_pages_of_strangers_may_not_use_an_open_service(origin):
     store = eq.open_store("memory:")
