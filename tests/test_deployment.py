@@ -21,7 +21,8 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
-from service_runner import Service
+from service_runner import Service, serving_here
+from test_service_roles import TABLE
 from tools import need
 from typer.main import get_command
 
@@ -29,7 +30,8 @@ import equipoise as eq
 from equipoise.cli.application import app
 from equipoise.keys import create_key
 from equipoise.service import protocol
-from equipoise.service.failures import STATUS
+from equipoise.service.core import Core
+from equipoise.service.failures import STATUS, Overloaded
 from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.routes.records import MOST_EVENTS
 from equipoise.service.settings import Settings
@@ -316,6 +318,27 @@ def test_the_limits_of_the_proxies_are_those_of_the_service():
     # Who closes first: the proxy, or it would now and then send a request into a connection that is being closed.
     for idle in (*settings_of(nginx, "keepalive_timeout"), *settings_of(caddy, "keepalive")):
         assert int(idle.rstrip("s")) < LIMITS.idle_seconds
+
+
+def test_the_proxies_give_time_to_what_the_service_gives_time_to(monkeypatch):
+    asked = []
+
+    async def noted(core, action, *, long=False):
+        asked.append(long)
+        raise Overloaded("it is only asked what is long")
+
+    monkeypatch.setattr(Core, "elsewhere", noted)
+    long = {"export"}  # a stream, which is long by itself
+    with serving_here(eq.open_store("memory:"), Settings(open=True)) as here:
+        for row in TABLE:
+            asked.clear()
+            path = row.route.format(name="x", unit="ada", arm="a", file="y") + row.rest
+            httpx.request(row.method, here.url + path, json=row.body, timeout=60)
+            if any(asked):
+                long.add(row.route.rpartition("/")[2])
+    for path, pattern in ((NGINX, r"location ~ /\((.*)\)\$ "), (CADDYFILE, r"@long path_regexp /\((.*)\)\$")):
+        (named,) = re.findall(pattern, path.read_text())
+        assert set(named.split("|")) == long, path.name
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path):
