@@ -622,6 +622,7 @@ def test_limits_on_the_page_are_those_of_the_service():
         "--most-bytes": LIMITS.body_bytes,
         "--most-units": LIMITS.units_per_request,
         "--most-requests": LIMITS.requests_in_flight,
+        "--most-bytes-at-once": LIMITS.bytes_in_flight,
         "--wait": LIMITS.wait_seconds,
         "time a client takes to send a request": LIMITS.body_seconds,
         "time a connection stays open without a request": LIMITS.idle_seconds,

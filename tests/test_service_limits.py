@@ -98,6 +98,85 @@ def test_short_bodies_that_never_come_keep_nobody_out_who_has_a_key():
         assert here.core.metrics.in_flight == 0
 
 
+MOST = 300_000
+
+
+@pytest.fixture
+def tight():
+    """A service that holds one large body, who may use it, and a request with as much of that body as is wanted."""
+    store = eq.open_store("memory:")
+    made = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    made.ask("bob")  # so that nobody has to wait for the compiler
+    key = create_key(store, role="assigner")[1]
+    settings = Settings(body_bytes=MOST, bytes_in_flight=MOST, body_seconds=2 * BUSY)
+    with serving_here(store, settings) as here, closing(Api(here.url, key)) as api:
+
+        def request(n_bytes):
+            start = PUT.replace(b"/experiments", path_of("x", "assignments").encode())
+            start += b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: %d\r\n\r\n" % MOST
+            return start + (b'{"unit": "ada"' + b" " * (MOST - 15) + b"}")[:n_bytes]
+
+        yield here, api, request
+
+
+def answer_to_the_largest(here, request):
+    with connected(here) as connection:
+        connection.sendall(request(MOST))
+        return connection.recv(65_536)
+
+
+def becomes_free(here, request):
+    until = time.monotonic() + 10
+    while not answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 ")):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_bodies_that_are_too_much_together_are_refused_and_small_ones_are_not(tight):
+    here, api, request = tight
+    with connected(here) as connection:
+        connection.sendall(request(MOST - 1))
+        until = time.monotonic() + 10
+        while not (refused := answer_to_the_largest(here, request)).startswith(b"HTTP/1.1 503 "):
+            assert time.monotonic() < until  # not all of the first was there yet
+        assert b"\r\nretry-after: 1\r\n" in refused and b"more than 300,000 bytes of requests at once" in refused
+        assert api("POST", path_of("x", "assignments"), {"unit": "eve"}).status_code == 201
+        connection.sendall(b"}")
+        assert connection.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+    becomes_free(here, request)
+
+
+def test_bodies_are_forgotten_however_their_requests_end(tight):
+    here, api, request = tight
+    for _ in range(2):  # answered, and answered again
+        assert answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+    with connected(here) as connection:  # the client leaves
+        connection.sendall(request(200_000))
+    becomes_free(here, request)
+    with connected(here) as connection:  # it takes too long
+        connection.sendall(request(200_000))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
+    becomes_free(here, request)
+    # Too much of it comes, it is no JSON, or not what is expected.
+    chunked = {"content": iter([b" " * 200_000] * 2), "headers": {"content-type": "application/json"}}
+    api.refused(413, "InvalidInput", "POST", path_of("x", "assignments"), **chunked)
+    api.refused(400, "InvalidInput", "POST", path_of("x", "assignments"), b" " * 200_000)
+    api.refused(422, "InvalidInput", "POST", path_of("x", "assignments"), b'"%b"' % (b"x" * 200_000))
+    becomes_free(here, request)
+    # One that was refused for the sake of others; it may be sent again on the same connection.
+    with connected(here) as first, connected(here) as second:
+        first.sendall(request(MOST - 1))
+        while True:
+            second.sendall(request(MOST))
+            if (said := second.recv(65_536)).startswith(b"HTTP/1.1 503 "):
+                break
+            assert said.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+        first.sendall(b"}")
+        assert first.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+        second.sendall(request(MOST))
+        assert second.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+
+
 @pytest.mark.parametrize("path", [b"/", b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
 def test_what_is_open_to_all_takes_no_large_bodies(here, path):
     for framing in (b"content-length: 2000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):

@@ -125,6 +125,7 @@ def test_how_to_make_a_key_can_be_followed_where_a_shell_would_read_the_address_
         (["--cors-origin", "https://*.school.example"], "like https://school.example; got"),
         (["--log-format", "xml"], "text or json"),
         (["--most-requests", "0"], "requests_in_flight"),
+        (["--most-bytes-at-once", "1000"], "at least body_bytes, 4,194,304; got 1,000"),
         (["--wait", "0"], "wait_seconds"),
         (["--store", "http://localhost:1"], "database"),
         (["--store", "sqlite:////no/such/folder/x.db"], "/no/such/folder"),

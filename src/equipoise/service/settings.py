@@ -29,6 +29,8 @@ class Settings:
         Most units that one request assigns or rewards.
     requests_in_flight : int
         How many requests one process works on; those beyond are refused with 503 and told when to come again.
+    bytes_in_flight : int
+        How much of their bodies one process holds; what would be beyond is refused like that too.
     wait_seconds : float
         How long a request may wait for the store; then it is answered 503, and may be sent again.
     body_seconds : float
@@ -52,6 +54,7 @@ class Settings:
     body_bytes: int = 4 * 2**20
     units_per_request: int = 10_000
     requests_in_flight: int = 2_000
+    bytes_in_flight: int = 256 * 2**20
     wait_seconds: float = 8.0
     body_seconds: float = 15.0
     idle_seconds: int = 75
@@ -62,6 +65,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("body_bytes", "units_per_request", "requests_in_flight", "idle_seconds", "batch_requests"):
             checks.whole_number(name, getattr(self, name), 1)
+        if checks.whole_number("bytes_in_flight", self.bytes_in_flight, 1) < self.body_bytes:
+            raise InvalidInput(
+                f"bytes_in_flight must be at least body_bytes, {self.body_bytes:,}; got {self.bytes_in_flight:,}",
+                hint="otherwise the largest body would never be taken",
+            )
         for name in ("wait_seconds", "body_seconds"):
             checks.number_between(name, getattr(self, name), 0, 3600, open_low=True)
         object.__setattr__(self, "cors_origins", tuple(map(_as_browsers_write_it, self.cors_origins)))
