@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from contextlib import contextmanager, suppress
@@ -408,7 +409,8 @@ def program(*command, port):
 
 
 @contextmanager
-def nginx(service_port, folder):
+def nginx(service_port, folder, *others):
+    """Run nginx in front of a service, and of others if there are."""
     need("nginx")
     port, plain = free_port(), free_port()
     certificate = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=experiments.example.org"
@@ -416,6 +418,7 @@ def nginx(service_port, folder):
     subprocess.run([*certificate.split(), *files], capture_output=True, check=True)
     text = NGINX.read_text()
     for old, new in (
+        ("# server 10.0.0.12:8000;", " ".join(f"server 127.0.0.1:{other};" for other in others)),
         ("/etc/ssl/experiments.example.org", str(folder)),
         ("/var/log/nginx", str(folder)),
         (f"127.0.0.1:{PORT}", f"127.0.0.1:{service_port}"),
@@ -517,6 +520,41 @@ def test_a_proxy_in_front_of_the_service_changes_nothing_but_the_address(proxy, 
             assert "lesson-7" in text
             assert unit not in text and quote(unit, safe="") not in text  # no units in the log
             assert "spring" not in text
+
+
+@contextmanager
+def silent_server(taken):
+    """Run a server that notes the requests it takes, and hangs up without an answer; its port is given."""
+
+    def take():
+        with suppress(OSError):
+            while True:
+                connection = listening.accept()[0]
+                with connection:
+                    taken.append(connection.recv(65_536).partition(b" HTTP/1")[0].decode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "n_sent"), [("/experiments", 1), ("/experiments/x/assignments", 2), ("/experiments/x/arms", 2)]
+)
+def test_nginx_tries_another_machine_unless_an_experiment_is_made(path, n_sent, tmp_path):
+    """A client knows of what it repeated itself that an experiment which is there already may be its own."""
+    taken = []
+    with (
+        silent_server(taken) as first,
+        silent_server(taken) as second,
+        nginx(first, tmp_path, second) as (address, _),
+    ):
+        answer = httpx.post(address + path, json={}, verify=False, timeout=60)  # noqa: S501
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert taken == [f"POST {path}"] * n_sent
 
 
 def wait_until(condition):
