@@ -106,12 +106,9 @@ def serving_here(store: Store, settings: Settings) -> Iterator[Here]:
     from equipoise.service import create_app
     from equipoise.service.listening import open_port
     from equipoise.service.processes import server_config
-    from equipoise.service.protocol import PatientProtocol
 
     app = create_app(store, settings)
-    config = server_config(lambda: app, settings)  # type: ignore[arg-type]
-    config.http = type("Protocol", (PatientProtocol,), {"seconds": settings.body_seconds})
-    server, listening = uvicorn.Server(config), open_port("127.0.0.1", 0)
+    server, listening = uvicorn.Server(server_config(lambda: app, settings)), open_port("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:

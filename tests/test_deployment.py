@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from contextlib import contextmanager, suppress
@@ -21,7 +22,8 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
-from service_runner import Service
+from service_runner import Service, serving_here
+from test_service_roles import TABLE
 from tools import need
 from typer.main import get_command
 
@@ -29,7 +31,8 @@ import equipoise as eq
 from equipoise.cli.application import app
 from equipoise.keys import create_key
 from equipoise.service import protocol
-from equipoise.service.failures import STATUS
+from equipoise.service.core import Core
+from equipoise.service.failures import STATUS, Overloaded
 from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.routes.records import MOST_EVENTS
 from equipoise.service.settings import Settings
@@ -318,6 +321,27 @@ def test_the_limits_of_the_proxies_are_those_of_the_service():
         assert int(idle.rstrip("s")) < LIMITS.idle_seconds
 
 
+def test_the_proxies_give_time_to_what_the_service_gives_time_to(monkeypatch):
+    asked = []
+
+    async def noted(core, action, *, long=False):
+        asked.append(long)
+        raise Overloaded("it is only asked what is long")
+
+    monkeypatch.setattr(Core, "elsewhere", noted)
+    long = {"export"}  # a stream, which is long by itself
+    with serving_here(eq.open_store("memory:"), Settings(open=True)) as here:
+        for row in TABLE:
+            asked.clear()
+            path = row.route.format(name="x", unit="ada", arm="a", file="y") + row.rest
+            httpx.request(row.method, here.url + path, json=row.body, timeout=60)
+            if any(asked):
+                long.add(row.route.rpartition("/")[2])
+    for path, pattern in ((NGINX, r"location ~ /\((.*)\)\$ "), (CADDYFILE, r"@long path_regexp /\((.*)\)\$")):
+        (named,) = re.findall(pattern, path.read_text())
+        assert set(named.split("|")) == long, path.name
+
+
 def test_the_unit_is_one_that_systemd_takes(tmp_path):
     need("systemd-analyze")
     unit = tmp_path / UNIT.name
@@ -385,7 +409,8 @@ def program(*command, port):
 
 
 @contextmanager
-def nginx(service_port, folder):
+def nginx(service_port, folder, *others):
+    """Run nginx in front of a service, and of others if there are."""
     need("nginx")
     port, plain = free_port(), free_port()
     certificate = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=experiments.example.org"
@@ -393,6 +418,7 @@ def nginx(service_port, folder):
     subprocess.run([*certificate.split(), *files], capture_output=True, check=True)
     text = NGINX.read_text()
     for old, new in (
+        ("# server 10.0.0.12:8000;", " ".join(f"server 127.0.0.1:{other};" for other in others)),
         ("/etc/ssl/experiments.example.org", str(folder)),
         ("/var/log/nginx", str(folder)),
         (f"127.0.0.1:{PORT}", f"127.0.0.1:{service_port}"),
@@ -484,7 +510,7 @@ def test_a_proxy_in_front_of_the_service_changes_nothing_but_the_address(proxy, 
                 service.process.send_signal(signal.SIGTERM)
                 lines += sum(piece.count(b"\n") for piece in pieces)
             assert lines == 20_000
-            assert service.stop() == 0
+            assert service.process.wait(60) == 0  # a second signal might come when nobody minds signals any more
             away = client.post(path, json={"unit": "too late"})
             assert away.status_code == 503
             assert (away.headers["retry-after"], away.headers["x-equipoise-error"]) == ("1", "StoreUnavailable")
@@ -494,6 +520,41 @@ def test_a_proxy_in_front_of_the_service_changes_nothing_but_the_address(proxy, 
             assert "lesson-7" in text
             assert unit not in text and quote(unit, safe="") not in text  # no units in the log
             assert "spring" not in text
+
+
+@contextmanager
+def silent_server(taken):
+    """Run a server that notes the requests it takes, and hangs up without an answer; its port is given."""
+
+    def take():
+        with suppress(OSError):
+            while True:
+                connection = listening.accept()[0]
+                with connection:
+                    taken.append(connection.recv(65_536).partition(b" HTTP/1")[0].decode())
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=take)
+        thread.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "n_sent"), [("/experiments", 1), ("/experiments/x/assignments", 2), ("/experiments/x/arms", 2)]
+)
+def test_nginx_tries_another_machine_unless_an_experiment_is_made(path, n_sent, tmp_path):
+    """A client knows of what it repeated itself that an experiment which is there already may be its own."""
+    taken = []
+    with (
+        silent_server(taken) as first,
+        silent_server(taken) as second,
+        nginx(first, tmp_path, second) as (address, _),
+    ):
+        answer = httpx.post(address + path, json={}, verify=False, timeout=60)  # noqa: S501
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert taken == [f"POST {path}"] * n_sent
 
 
 def wait_until(condition):
@@ -599,6 +660,7 @@ def test_limits_on_the_page_are_those_of_the_service():
         "--most-bytes": LIMITS.body_bytes,
         "--most-units": LIMITS.units_per_request,
         "--most-requests": LIMITS.requests_in_flight,
+        "--most-bytes-at-once": LIMITS.bytes_in_flight,
         "--wait": LIMITS.wait_seconds,
         "time a client takes to send a request": LIMITS.body_seconds,
         "time a connection stays open without a request": LIMITS.idle_seconds,

@@ -112,6 +112,18 @@ def test_making_the_same_again_is_a_retry_and_making_another_is_not(api):
         assert "twice" in api.refused(409, "ExperimentExists", "POST", "/experiments", body | other)
 
 
+def test_an_experiment_that_was_changed_since_is_still_the_one_that_was_made(api):
+    body = {"name": "changed since", "arms": ARMS, "reward_weight": 0.5, "seed": 3}
+    assert api("POST", "/experiments", body).status_code == 201
+    api.data("PUT", path_of("changed since", "weight"), {"reward_weight": 0.9})
+    api.data("POST", path_of("changed since", "arms"), {"name": "later"})
+    now = api.data("POST", path_of("changed since", "pause"))
+    again = api("POST", "/experiments", body)
+    assert (again.status_code, again.json()) == (200, now)
+    for other in ({"reward_weight": 0.9}, {"arms": [*ARMS, "later"]}):
+        api.refused(409, "ExperimentExists", "POST", "/experiments", body | other)
+
+
 @pytest.mark.parametrize(
     ("change", "place", "got"),
     [

@@ -209,19 +209,21 @@ def test_addresses_and_methods_that_do_not_exist(api):
     for path in ("/nothing", "/experiments/", "/experiments/x/", "/experiments//status", "/experiments/x/nothing"):
         assert "/docs" in api.refused(404, None, "GET", path)
     for method, path, allowed in (
-        ("DELETE", "/experiments/x", {"GET"}),
+        ("DELETE", "/experiments/x", {"GET", "HEAD"}),
         ("PATCH", ASK, {"POST"}),
         ("GET", ASK, {"POST"}),
+        ("HEAD", ASK, {"POST"}),
         ("POST", TELL, {"PUT"}),
-        ("PUT", "/experiments", {"GET", "POST"}),
+        ("PUT", "/experiments", {"GET", "HEAD", "POST"}),
         ("PUT", "/experiments/x/reward", None),
-        ("OPTIONS", "/experiments", {"GET", "POST"}),
-        ("POST", "/healthz", {"GET"}),
+        ("OPTIONS", "/experiments", {"GET", "HEAD", "POST"}),
+        ("POST", "/healthz", {"GET", "HEAD"}),
+        ("DELETE", "/", {"GET", "HEAD"}),
     ):
         answer = api(method, path, b'{"unit": "wrong way", "reward": 1}')
         assert answer.status_code == (404 if allowed is None else 405)
         if allowed is not None:
-            assert set(answer.headers["allow"].split(", ")) <= allowed
+            assert set(answer.headers["allow"].split(", ")) == allowed
     assert api("GET", path_of("x", "assignments", "wrong way")).status_code == 404
 
 
@@ -373,6 +375,18 @@ def test_an_answer_to_head_has_no_body():
                 assert answer.startswith(b"HTTP/1.1 421 ") and answer.endswith(b"\r\n\r\n")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/docs", "/experiments", "/experiments/x/export"])
+def test_head_is_answered_like_get_without_the_body(here, path):
+    def lines(method):
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {here[1]}\r\nX-Request-Id: same\r\n"
+        head, _, body = raw(here, head.encode() + b"Connection: close\r\n\r\n").partition(b"\r\n\r\n")
+        return [line for line in head.split(b"\r\n") if not line.startswith(b"date:")], body
+
+    (told, nothing), (wanted, body) = lines("HEAD"), lines("GET")
+    assert wanted[0] == b"HTTP/1.1 200 OK" and body
+    assert (set(wanted) - set(told), nothing) in ((set(), b""), ({b"transfer-encoding: chunked"}, b""))
+
+
 def test_the_beginning_of_the_next_request_does_not_spoil_an_answer(here):
     """A large body and the start of a head in one piece; and half a head while an answer is still due."""
     units = json.dumps({"units": [f"unit-{number:06}" for number in range(8_000)]}).encode()
@@ -475,7 +489,7 @@ def test_pages_of_a_named_site_may_call():
         preflight = nobody("OPTIONS", ASK, headers={"origin": school} | asked)
         assert preflight.status_code == 200
         assert preflight.headers["access-control-allow-origin"] == school
-        assert {"GET", "POST", "PUT"} <= set(preflight.headers["access-control-allow-methods"].split(", "))
+        assert {"GET", "HEAD", "POST", "PUT"} <= set(preflight.headers["access-control-allow-methods"].split(", "))
         allowed = preflight.headers["access-control-allow-headers"].lower()
         assert "authorization" in allowed and "content-type" in allowed
         stranger = httpx.options(here.url + ASK, headers={"origin": "https://evil.example"} | asked)
@@ -491,6 +505,14 @@ def test_pages_of_a_named_site_may_call():
             assert "x-equipoise-error" in answer.headers["access-control-expose-headers"].lower()
         answer = api("POST", ASK, {"unit": "ada"}, headers={"origin": "https://evil.example"})
         assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_site_may_be_named_in_other_letters_and_with_the_port_it_has_anyway():
+    named = ("HTTPS://School.Example", "https://a.example:443", "http://b.example:8080", "http://[::1]:80", "*")
+    wanted = ("https://school.example", "https://a.example", "http://b.example:8080", "http://[::1]", "*")
+    settings = Settings(cors_origins=named)
+    assert settings.cors_origins == wanted
+    assert Settings.from_json(settings.to_json()) == settings
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])

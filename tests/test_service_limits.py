@@ -18,7 +18,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.keys import create_key
-from equipoise.service import Settings, routing
+from equipoise.service import Settings, ThreadedService, routing
 
 SECONDS = 0.5
 
@@ -67,6 +67,16 @@ def test_a_head_that_dribbles_in_is_cut_off(here):
     with connected(here) as connection:
         said, seconds = dribbled(connection, letters(HEAD), 0.05)
     assert said.startswith(b"HTTP/1.1 408 ") and SECONDS * 0.8 < seconds < SECONDS + BUSY
+
+
+def test_a_service_in_a_thread_waits_no_longer_than_its_settings_say():
+    settings = Settings(open=True, body_seconds=SECONDS)
+    with (
+        ThreadedService(eq.open_store("memory:"), settings) as service,
+        socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=10) as connection,
+    ):
+        connection.sendall(HEAD)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 10000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"])
@@ -135,6 +145,85 @@ def test_nobody_waits_while_a_large_body_is_refused():
     assert max(took) < 2 * BUSY
 
 
+MOST = 300_000
+
+
+@pytest.fixture
+def tight():
+    """A service that holds one large body, who may use it, and a request with as much of that body as is wanted."""
+    store = eq.open_store("memory:")
+    made = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    made.ask("bob")  # so that nobody has to wait for the compiler
+    key = create_key(store, role="assigner")[1]
+    settings = Settings(body_bytes=MOST, bytes_in_flight=MOST, body_seconds=2 * BUSY)
+    with serving_here(store, settings) as here, closing(Api(here.url, key)) as api:
+
+        def request(n_bytes):
+            start = PUT.replace(b"/experiments", path_of("x", "assignments").encode())
+            start += b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: %d\r\n\r\n" % MOST
+            return start + (b'{"unit": "ada"' + b" " * (MOST - 15) + b"}")[:n_bytes]
+
+        yield here, api, request
+
+
+def answer_to_the_largest(here, request):
+    with connected(here) as connection:
+        connection.sendall(request(MOST))
+        return connection.recv(65_536)
+
+
+def becomes_free(here, request):
+    until = time.monotonic() + 10
+    while not answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 ")):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_bodies_that_are_too_much_together_are_refused_and_small_ones_are_not(tight):
+    here, api, request = tight
+    with connected(here) as connection:
+        connection.sendall(request(MOST - 1))
+        until = time.monotonic() + 10
+        while not (refused := answer_to_the_largest(here, request)).startswith(b"HTTP/1.1 503 "):
+            assert time.monotonic() < until  # not all of the first was there yet
+        assert b"\r\nretry-after: 1\r\n" in refused and b"more than 300,000 bytes of requests at once" in refused
+        assert api("POST", path_of("x", "assignments"), {"unit": "eve"}).status_code == 201
+        connection.sendall(b"}")
+        assert connection.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+    becomes_free(here, request)
+
+
+def test_bodies_are_forgotten_however_their_requests_end(tight):
+    here, api, request = tight
+    for _ in range(2):  # answered, and answered again
+        assert answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+    with connected(here) as connection:  # the client leaves
+        connection.sendall(request(200_000))
+    becomes_free(here, request)
+    with connected(here) as connection:  # it takes too long
+        connection.sendall(request(200_000))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
+    becomes_free(here, request)
+    # Too much of it comes, it is no JSON, or not what is expected.
+    chunked = {"content": iter([b" " * 200_000] * 2), "headers": {"content-type": "application/json"}}
+    api.refused(413, "InvalidInput", "POST", path_of("x", "assignments"), **chunked)
+    api.refused(400, "InvalidInput", "POST", path_of("x", "assignments"), b" " * 200_000)
+    api.refused(422, "InvalidInput", "POST", path_of("x", "assignments"), b'"%b"' % (b"x" * 200_000))
+    becomes_free(here, request)
+    # One that was refused for the sake of others; it may be sent again on the same connection.
+    with connected(here) as first, connected(here) as second:
+        first.sendall(request(MOST - 1))
+        while True:
+            second.sendall(request(MOST))
+            if (said := second.recv(65_536)).startswith(b"HTTP/1.1 503 "):
+                break
+            assert said.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+        first.sendall(b"}")
+        assert first.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+        second.sendall(request(MOST))
+        assert second.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+
+
 @pytest.mark.parametrize("path", [b"/", b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
 def test_what_is_open_to_all_takes_no_large_bodies(here, path):
     for framing in (b"content-length: 2000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
@@ -150,23 +239,44 @@ def test_only_what_is_named_is_open_to_all(here):
         assert nobody("GET", "/docs").status_code == 200
 
 
-def test_who_does_not_read_an_answer_is_cut_off(monkeypatch):
-    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+@pytest.fixture
+def large_answer(monkeypatch):
+    """A connection whose client has little room, and a request whose answer has more than thirteen megabytes."""
     monkeypatch.setattr("equipoise.service.routes.records.MOST_DETAILS", 10**9)
     store = eq.open_store("memory:")
     key = create_key(store, role="admin")[1]
     experiment = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
-    experiment.ask_many((f"u{i}", {"note": "x" * 1_000}) for i in range(9_000))
+    experiment.ask_many((f"u{i}", {"note": "x" * 1_500}) for i in range(9_000))
     with serving_here(store, Settings()) as here, connected(here) as connection:
         head = f"GET {path_of('x', 'events')}?limit=9000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        connection.sendall(head.encode())
-        time.sleep(3)
-        read = 0
-        with suppress(ConnectionError):
-            while piece := connection.recv(2**20):
-                read += len(piece)
-        assert read < 9_000_000
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        connection.settimeout(60)
+        yield connection, head.encode()
+
+
+def test_who_does_not_read_an_answer_is_cut_off(large_answer, monkeypatch):
+    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+    connection, request = large_answer
+    connection.sendall(request)
+    read = len(connection.recv(1))  # it has begun
+    time.sleep(3)
+    with suppress(ConnectionError):
+        while piece := connection.recv(2**20):
+            read += len(piece)
+    assert read < 13_000_000
+
+
+def test_who_reads_an_answer_slowly_but_steadily_gets_all_of_it(large_answer, monkeypatch):
+    # What is taken shows in steps of a megabyte or two, which come every two seconds.
+    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 2 + BUSY)
+    connection, request = large_answer
+    connection.sendall(request)
+    started, read = time.monotonic(), 0
+    while read < 13_000_000:
+        piece = connection.recv(100_000)
+        assert piece, f"cut off after {read:,} bytes"
+        read += len(piece)
+        time.sleep(max(0.0, started + 12 * read / 13_000_000 - time.monotonic()))
 
 
 def test_a_connection_that_says_nothing_is_cut_off(here):

@@ -27,6 +27,9 @@ LogFormat = Annotated[str, option("--log-format", "Logs", "text|json", "For peop
 AccessLog = Annotated[bool, option("--access-log", "Logs", None, "Log every request, assignments and rewards too.")]
 InFlight = Annotated[int, option("--most-requests", "Limits", "N", "Requests at once, per process; more get 503.")]
 BodyBytes = Annotated[int, option("--most-bytes", "Limits", "N", "Largest body of a request.")]
+BytesInFlight = Annotated[
+    int, option("--most-bytes-at-once", "Limits", "N", "Bodies of requests at once, per process; more get 503.")
+]
 UnitsPerRequest = Annotated[int, option("--most-units", "Limits", "N", "Units that one request may assign or reward.")]
 Wait = Annotated[float, option("--wait", "Limits", "SECONDS", "How long a request may wait for the store.")]
 
@@ -42,6 +45,7 @@ def serve(
     access_log: AccessLog = False,
     most_requests: InFlight = 2_000,
     most_bytes: BodyBytes = 4 * 2**20,
+    most_bytes_at_once: BytesInFlight = 256 * 2**20,
     most_units: UnitsPerRequest = 10_000,
     wait: Wait = 8.0,
 ) -> None:
@@ -61,6 +65,7 @@ def serve(
         access_log=access_log,
         requests_in_flight=most_requests,
         body_bytes=most_bytes,
+        bytes_in_flight=most_bytes_at_once,
         units_per_request=most_units,
         wait_seconds=wait,
     )

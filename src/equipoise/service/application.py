@@ -57,7 +57,7 @@ def create_app(store: Store, settings: Settings | None = None) -> Application:
         return Origins(
             Gate(core, inner),
             allow_origins=core.settings.cors_origins,
-            allow_methods=["GET", "POST", "PUT"],
+            allow_methods=["GET", "HEAD", "POST", "PUT"],
             allow_headers=["authorization", "content-type", "x-request-id"],
             expose_headers=["x-request-id", "x-equipoise-error", "x-equipoise-event", "retry-after"],
             max_age=600,
@@ -131,4 +131,18 @@ async def _http_error(request: Any, error: Any) -> Any:
     answer = await _equipoise_error(request, refused)
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
+    if error.status_code == 405:
+        answer.headers["allow"] = ", ".join(_methods(request))
     return answer
+
+
+def _methods(request: Any) -> list[str]:
+    """Return what an address takes; each of its methods is a route of its own, and the framework names those of one."""
+    from starlette.routing import Match
+
+    def is_taken(method: str) -> bool:
+        asked = {"type": "http", "method": method, "path": request.scope["path"], "headers": []}
+        return any(route.matches(dict(asked))[0] is Match.FULL for route in request.app.routes)
+
+    taken = [method for method in ("GET", "POST", "PUT", "PATCH", "DELETE") if is_taken(method)]
+    return sorted([*taken, "HEAD"]) if "GET" in taken else taken

@@ -39,6 +39,8 @@ PUBLIC = ("/healthz", "/readyz", "/", "/docs", "/openapi.json")
 _PUBLIC = frozenset(path.encode() for path in PUBLIC)
 _PUBLIC_FILES = b"/docs/"
 _PUBLIC_BODY_BYTES = 1_024
+_SMALL_BODY = 16_384
+"""Bytes of a body that are not worth counting when they come in one piece, as those of all hot requests do."""
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = re.compile(r"(https?://)?(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
@@ -51,7 +53,18 @@ _HOT = frozenset(
 class Exchange:
     """One request and what is known of its answer."""
 
-    __slots__ = ("authorization", "body", "entered", "key", "method", "request_id", "route", "started", "status")
+    __slots__ = (
+        "authorization",
+        "body",
+        "bytes_held",
+        "entered",
+        "key",
+        "method",
+        "request_id",
+        "route",
+        "started",
+        "status",
+    )
 
     def __init__(self, method: str, request_id: bytes) -> None:
         self.method = method
@@ -63,6 +76,7 @@ class Exchange:
         self.entered = False
         self.authorization: bytes | None = None
         self.body = b""
+        self.bytes_held = 0
 
 
 class Gate:
@@ -73,6 +87,7 @@ class Gate:
         self._inner = inner
         self._lean = LeanRoutes(core)
         self._prefix, self._count = secrets.token_hex(4), itertools.count(1)
+        self._bytes_held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Deal with one request."""
@@ -85,6 +100,7 @@ class Gate:
             await self._answer(exchange, scope, receive, send)
         finally:
             metrics.in_flight -= exchange.entered
+            self._bytes_held -= exchange.bytes_held
             seconds = time.perf_counter() - exchange.started
             metrics.observe_request(exchange.method, exchange.route, exchange.status, seconds)
             if self._core.settings.access_log or exchange.status >= 500 or exchange.route not in _HOT:
@@ -113,13 +129,13 @@ class Gate:
             if self._core.settings.open:
                 self._check_neighbours(host, origin)
             if raw_path in _PUBLIC or raw_path.startswith(_PUBLIC_FILES):
-                exchange.body = await self._read(receive, length, _PUBLIC_BODY_BYTES)
+                exchange.body = await self._read(exchange, receive, length, _PUBLIC_BODY_BYTES)
             else:
                 # First of all, so that nobody without a key keeps us waiting for a body, or anybody else for us.
                 authorization = exchange.authorization
                 exchange.key = self._core.key_now(authorization) or await self._core.key(authorization)
                 self._enter(exchange)
-                exchange.body = await self._read(receive, length, self._core.settings.body_bytes)
+                exchange.body = await self._read(exchange, receive, length, self._core.settings.body_bytes)
                 hot = self._lean.match(exchange.method, raw_path)
                 if hot is not None and not encoding and _JSON.fullmatch(content_type):
                     exchange.route = hot[0]
@@ -183,6 +199,8 @@ class Gate:
         # Names may hold a slash, so routes are matched against the path as it was sent, and names decoded afterwards.
         scope["path"] = scope["raw_path"].decode("latin-1")
         scope.setdefault("state", {})["exchange"] = exchange
+        if exchange.method == "HEAD":  # which is GET to everybody but the server, who leaves the body out
+            scope = {**scope, "method": "GET"}
         try:
             await self._inner(scope, replay, send_with_headers)
         except asyncio.CancelledError:
@@ -195,24 +213,34 @@ class Gate:
                 raise
             await self._fail(exchange, send, error)
 
-    async def _read(self, receive: Receive, length: bytes | None, most: int) -> bytes:
-        """Return the body, unless it is too large; that it is not too slow is up to the connection."""
+    async def _read(self, exchange: Exchange, receive: Receive, length: bytes | None, most: int) -> bytes:
+        """Return the body, unless it is too large, alone or with all others; its pace is up to the connection."""
         if length is not None and length.isdigit() and int(length) > most:
             raise _too_large(most)
         message = await receive()
-        body: bytes = message.get("body", b"")
-        if message["type"] == "http.request" and not message.get("more_body") and len(body) <= most:
-            return body
-        pieces, size = [body], len(body)
-        while message.get("more_body") and size <= most:
+        piece: bytes = message.get("body", b"")
+        if message["type"] == "http.request" and not message.get("more_body") and most >= len(piece) <= _SMALL_BODY:
+            return piece
+        body = bytearray()
+        while True:
+            body += piece
+            if len(body) > most:
+                raise _too_large(most)
+            self._hold(exchange, len(piece))
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the request did not arrive whole")
+            if not message.get("more_body"):
+                return bytes(body)
             message = await receive()
-            pieces.append(message.get("body", b""))
-            size += len(pieces[-1])
-        if size > most:
-            raise _too_large(most)
-        if message["type"] == "http.disconnect":
-            raise Refused(400, "the request did not arrive whole")
-        return b"".join(pieces)
+            piece = message.get("body", b"")
+
+    def _hold(self, exchange: Exchange, n_bytes: int) -> None:
+        """Count bytes of a body until its request ends, unless there are too many."""
+        exchange.bytes_held += n_bytes
+        self._bytes_held += n_bytes
+        most = self._core.settings.bytes_in_flight
+        if self._bytes_held > most:
+            raise Overloaded(f"more than {most:,} bytes of requests at once")
 
     async def _fail(self, exchange: Exchange, send: Send, error: Exception) -> None:
         status, headers, body = answer_to(error)

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from equipoise.service import logs
@@ -47,7 +48,7 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
         factory,
         factory=True,
         workers=workers,
-        http=PatientProtocol,
+        http=partial(PatientProtocol, settings.body_seconds),  # type: ignore[arg-type]  # (it is called like a class)
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         ws="none",
         log_config=None,
@@ -75,12 +76,10 @@ def run_here(config: Any, listening: socket.socket) -> None:
 
 def application() -> Application:
     """Return the application of one process of a server."""
-    from equipoise.service.protocol import PatientProtocol
     from equipoise.store import open_store
 
     logs.set_up(os.environ[LOG_FORMAT])
     settings = Settings.from_json(os.environ[SETTINGS])
-    PatientProtocol.seconds = settings.body_seconds
     raise_limit_of_files()
     compile_kernels()
     app = _ending_for_sure(create_app(open_store(os.environ[URL]), settings))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _UNREAD_SECONDS = 40.0
-"""How long a client may leave an answer unread; what writes it gives up a little earlier, and says so."""
+"""How long a client may take nothing of an answer; what writes one in pieces gives up a little earlier, and says so."""
 _MOST_HEAD_BYTES = 65_536
 """Largest head of a request; what arrives in one piece may be a little larger."""
 
@@ -85,9 +85,6 @@ class PatientProtocol(HttpToolsProtocol):
     something else is not heard, where uvicorn would read the body as the next request.
     """
 
-    seconds = 15.0
-    """How long a request may take to arrive; set once per process."""
-
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _between_requests = True
@@ -96,6 +93,11 @@ class PatientProtocol(HttpToolsProtocol):
     """Whether the request began in the piece of data that is being read."""
     _head_bytes = 0
     _ended = False
+
+    def __init__(self, seconds: float, *details: Any, **more: Any) -> None:
+        """Take how long a request may take to arrive, and what uvicorn tells every connection."""
+        super().__init__(*details, **more)
+        self._seconds = seconds
 
     def data_received(self, data: bytes) -> None:
         """Hang up on a head without end."""
@@ -127,14 +129,14 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
         super().connection_made(transport)
-        self._late = self.loop.call_later(self.seconds, self._give_up)
+        self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_message_begin(self) -> None:
         """Start the clock, for the second request of a connection and those after it."""
         super().on_message_begin()
         self._between_requests, self._in_head, self._begun_here, self._head_bytes = False, True, True, 0
         if self._late is None:
-            self._late = self.loop.call_later(self.seconds, self._give_up)
+            self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_headers_complete(self) -> None:
         """Count no more."""
@@ -150,7 +152,7 @@ class PatientProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Give a client that does not read its answer so many seconds: its end would wait for that otherwise."""
         super().pause_writing()
-        self._unread = self.loop.call_later(_UNREAD_SECONDS, self.transport.abort)
+        self._await_reading(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Go on with an answer that is read again."""
@@ -164,6 +166,17 @@ class PatientProtocol(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
         super().connection_lost(error)
+
+    def _await_reading(self, unread: int) -> None:
+        self._unread = self.loop.call_later(_UNREAD_SECONDS, self._look_at_reading, unread)
+
+    def _look_at_reading(self, before: int) -> None:
+        """Cut off who took nothing; a large answer is one piece, and nobody resumes before all of it is taken."""
+        unread = self.transport.get_write_buffer_size()
+        if unread < before:
+            self._await_reading(unread)
+        else:
+            self.transport.abort()
 
     def _stop_clock(self) -> None:
         if self._late is not None:

@@ -168,12 +168,13 @@ def _settings(body: models.NewExperiment) -> dict[str, Any]:
 
 def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
     """Return whether an experiment is what would have been made: the request was sent before, and its answer lost."""
-    from equipoise.experiment.configuration import checked_arms, checked_configuration
+    from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
 
-    found = experiment.describe()
+    created = experiment.events_page(0, 1)[0].details  # what it was made with, whatever was changed since
+    found = Configuration.from_dict(created["configuration"])
     wanted = dict(settings)
     arms = checked_arms(wanted.pop("arms"), wanted.pop("floor"), wanted["control"], wanted["control_share"])
-    seed = wanted["seed"] if wanted["seed"] is not None else found["configuration"]["seed"]
+    seed = wanted["seed"] if wanted["seed"] is not None else found.seed
     configuration = checked_configuration(**wanted | {"seed": seed})
-    made = [(arm["name"], arm["floor"]) for arm in found["arms"]]
-    return made == arms and found["configuration"] == plain(configuration.to_dict())
+    made = [(arm["name"], arm["floor"]) for arm in created["arms"]]
+    return made == arms and plain(found.to_dict()) == plain(configuration.to_dict())
