@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
+from equipoise.errors import EquipoiseError, InvalidInput, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
-from equipoise.keys import OPEN, Key, KeyRing
+from equipoise.keys import HOW_TO_SEND, OPEN, Key, KeyRing
 from equipoise.service.failures import Overloaded
 from equipoise.service.lanes import Lanes
 from equipoise.service.metrics import Metrics
@@ -39,8 +39,8 @@ _MOST_WAITING = 200
 _LOOK_SECONDS = 2.0
 _ENDING_SECONDS = 5.0
 """How long what is not done yet may take at the end, after those who asked were given their time."""
-_MOST_READS = 10
-"""How often in a second keys are read because somebody came with an unknown one."""
+_MOST_LOOKED_UP = 10
+"""How many unknown keys are looked up in a second."""
 
 
 class Core:
@@ -65,7 +65,7 @@ class Core:
         self._n_elsewhere = 0
         self._numbers: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
-        self._read_at: list[float] = []
+        self._looked_up_at: list[float] = []
 
     async def start(self) -> None:
         """Read the keys, and go on doing so; a store that is away now may come back."""
@@ -96,22 +96,26 @@ class Core:
 
     async def key(self, authorization: bytes | None) -> Key:
         """Return the key of a request, made perhaps a moment ago; raise `NotAuthenticated` if there is none."""
-        found = self.key_now(authorization)
-        if found is None and authorization is not None and self._may_read_keys():
-            await self._read_keys()
-            found = self.key_now(authorization)
+        if authorization is None:
+            raise self.keys.why_not(None)
+        scheme, _, rest = authorization.partition(b" ")
+        if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
+            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=HOW_TO_SEND)
+        token = rest.decode("latin-1").strip()
+        if self.keys.is_new(token) and self._may_look_up():
+            await asyncio.get_running_loop().run_in_executor(self._key_thread, self.keys.look_up, token)
+        found = self.keys.find(token)
         if found is None:
-            token = None if authorization is None else authorization[7:].decode("latin-1").strip()
             raise self.keys.why_not(token)
         return found
 
-    def _may_read_keys(self) -> bool:
-        """Return whether strangers did not make us read too often already."""
+    def _may_look_up(self) -> bool:
+        """Return whether strangers did not make us look keys up too often already."""
         now = time.monotonic()
-        self._read_at = [at for at in self._read_at if at > now - 1]
-        if len(self._read_at) >= _MOST_READS:
+        self._looked_up_at = [at for at in self._looked_up_at if at > now - 1]
+        if len(self._looked_up_at) >= _MOST_LOOKED_UP:
             return False
-        self._read_at.append(now)
+        self._looked_up_at.append(now)
         return True
 
     async def _read_keys(self, *, note_uses: bool = False) -> None:
