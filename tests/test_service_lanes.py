@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import threading
 import time
@@ -244,6 +245,23 @@ def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
         until = time.monotonic() + 10
         while bench.api.data("GET", path_of("x", "status"))["state"] != "paused":
             assert time.monotonic() < until
+
+
+def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.service.core._MOST_THREADS", 1)
+    with bench_of(tmp_path / "x.db", wait_seconds=0.5) as bench:
+        with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun = bench.people.submit(bench.api, "POST", path_of("x", "arms", "a", "pause"))
+            bench.wait_for(1)
+            waiting = [bench.people.submit(bench.api, "POST", path_of("x", "pause")) for _ in range(3)]
+            assert "not known" in begun.result().json()["error"]
+            assert all("not begun" in one.result().json()["error"] for one in waiting)
+            other.execute("ROLLBACK")
+        until = time.monotonic() + 10
+        while '"paused"' not in (described := bench.api("GET", path_of("x")).text):
+            assert time.monotonic() < until
+        assert json.loads(described)["state"] == "enrolling"
 
 
 def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path, monkeypatch):

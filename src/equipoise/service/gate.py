@@ -51,7 +51,18 @@ _HOT = frozenset(
 class Exchange:
     """One request and what is known of its answer."""
 
-    __slots__ = ("authorization", "body", "entered", "key", "method", "request_id", "route", "started", "status")
+    __slots__ = (
+        "authorization",
+        "body",
+        "entered",
+        "key",
+        "method",
+        "receive",
+        "request_id",
+        "route",
+        "started",
+        "status",
+    )
 
     def __init__(self, method: str, request_id: bytes) -> None:
         self.method = method
@@ -63,6 +74,12 @@ class Exchange:
         self.entered = False
         self.authorization: bytes | None = None
         self.body = b""
+        self.receive: Receive | None = None
+
+    async def gone(self) -> None:
+        """Wait until the client is gone, which is all that there is to hear of it once the body was read."""
+        while self.receive is not None and (await self.receive())["type"] != "http.disconnect":
+            pass
 
 
 class Gate:
@@ -176,6 +193,7 @@ class Gate:
                 message["headers"] = [*given, *extra, (b"x-request-id", exchange.request_id)]
             await send(message)
 
+        exchange.receive = receive
         # Names may hold a slash, so routes are matched against the path as it was sent, and names decoded afterwards.
         scope["path"] = scope["raw_path"].decode("latin-1")
         scope.setdefault("state", {})["exchange"] = exchange
