@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from patience import BUSY
 from service_api import Api, path_of
 from service_runner import serving_here
@@ -392,6 +393,30 @@ def test_experiments_do_not_wait_for_each_other_on_postgresql(postgresql_url):
         holder.commit()
         assert {one.result().status_code for one in held} == {200, 201}
         assert api.data("GET", path_of("slow", "verify"))["n_decisions"] == 21
+
+
+def test_what_postgresql_says_of_a_row_it_does_not_take_is_not_logged(postgresql_url, caplog):
+    """Such as a rule that somebody added, which nobody expects: the log is to tell of it, and not of the unit."""
+    store = eq.open_store(postgresql_url)
+    key = create_key(store, role="admin")[1]
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    with psycopg.connect(postgresql_url) as other:
+        other.execute("ALTER TABLE events ADD CONSTRAINT no_more_units CHECK (kind <> 'assigned')")
+        other.execute("ALTER TABLE keys ADD CONSTRAINT no_more_readers CHECK (role <> 'reader')")
+    asked = {"unit": "Ada Lovelace", "attributes": {"born": "in London"}}
+    with serving_here(store, Settings()) as here, closing(Api(here.url, key)) as api:
+        assert api("POST", ASK, asked).status_code == 500
+        assert api("POST", ASK + "/many", {"units": [asked]}).status_code == 500
+        assert api("POST", ASK + "/many", {"units": [asked, "Grace Hopper"]}).status_code == 500
+    assert caplog.text.count("unexpected error") == 3
+    assert caplog.text.count("CheckViolation: new row for relation") >= 3
+    assert "no_more_units" in caplog.text and "23514" in caplog.text
+    assert [word for word in ("Lovelace", "London", "Hopper", "DETAIL") if word in caplog.text] == []
+    with pytest.raises(sa.exc.IntegrityError, match="no_more_readers") as caught:  # which goes through SQLAlchemy
+        create_key(store, role="reader", name="Ada Lovelace")
+    for error in (caught.value, caught.value.__cause__):
+        assert [word for word in ("Lovelace", "DETAIL") if word in str(error)] == []
+    store.close()
 
 
 def test_two_servers_on_one_postgresql_never_give_a_unit_two_arms(postgresql_url):
