@@ -61,6 +61,7 @@ class Core:
         )
         self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
         self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
+        self._scrape = self._threads.shared(self.metrics.text)
         # Of their own, so that keys are read and health is told in time while everything else waits.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
         self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
@@ -216,6 +217,10 @@ class Core:
     async def elsewhere(self, action: Callable[[], Result]) -> Result:
         """Return what an action gives that may wait for the store for so many seconds, on a thread."""
         return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
+
+    async def numbers(self) -> str:
+        """Return the numbers for Prometheus; those who ask at the same time cause one look into the store."""
+        return await self._scrape(self.settings.wait_seconds)
 
     async def look(self) -> None:
         """Raise unless the store answers soon."""

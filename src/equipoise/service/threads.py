@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from equipoise.service.failures import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 Result = TypeVar("Result")
 
@@ -65,6 +65,22 @@ class Threads:
             if work.cancel():
                 raise Overloaded("the store takes too long; this was not begun, so nothing was recorded") from None
             raise Overloaded("the store takes too long; whether this was recorded is not known yet") from None
+
+    def shared(self, action: Callable[[], Result]) -> Callable[[float], Awaitable[Result]]:
+        """Return what gives what an action gives, after so many seconds at most, to all who ask while it is at work."""
+        under_way: Future[Result] | None = None
+
+        async def result(seconds: float) -> Result:
+            nonlocal under_way
+            if under_way is None or under_way.done():
+                under_way = self.begin(action)
+            try:
+                # Shielded, as one that leaves must not call back what others wait for.
+                return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(under_way)), seconds)
+            except TimeoutError:
+                raise Overloaded("the store takes too long") from None
+
+        return result
 
     def shut_down(self) -> None:
         """Begin nothing more."""
