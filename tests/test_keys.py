@@ -13,6 +13,7 @@ from command_runner import Runner
 import equipoise as eq
 from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, StoreUnavailable, UnknownKey
 from equipoise.keys import ADMIN, ASSIGNER, READER, KeyRing, create_key, list_keys, revoke_key
+from equipoise.store import Transaction
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -124,6 +125,46 @@ def test_what_is_no_key_is_not_found_and_only_its_holder_learns_why(store):
     ring.read()
     assert ring.why_not(text).message == f"the key {key.id} is revoked"
     assert ring.why_not(wrong).message == "this is no key of this service"
+
+
+def test_a_ring_reads_all_keys_only_when_one_was_made_or_revoked(store, clock, monkeypatch):
+    first, first_text = create_key(store, role=READER)
+    ring, reads, read = ring_of(store), [], Transaction.keys
+    monkeypatch.setattr(Transaction, "keys", lambda transaction: reads.append(1) or read(transaction))
+    for _ in range(3):
+        ring.read()
+    assert (len(reads), ring.find(first_text)) == (0, first)
+    second, second_text = create_key(store, role=READER, expires_at=NOON + timedelta(days=1))
+    ring.read()
+    assert (len(reads), ring.find(second_text)) == (1, second)
+    for key, text in ((first, first_text), (second, second_text)):  # at one instant, which the clock stands still at
+        revoke_key(store, key.id)
+        ring.read()
+        assert ring.find(text) is None
+        assert ring.why_not(text).message == f"the key {key.id} is revoked"
+    assert len(reads) == 3
+    with store.database.writing(None) as connection:  # by hand, which is noticed when uses are written down
+        connection.exec_driver_sql("UPDATE keys SET revoked_at = NULL, role = 'admin'")
+    ring.read(note_uses=True)
+    assert ring.find(first_text).role == "admin"
+
+
+def test_one_key_is_looked_up_alone_and_says_why_it_is_not_valid(store, clock):
+    ring = ring_of(store)
+    made = [create_key(store, role=READER, expires_at=NOON + timedelta(days=1)) for _ in range(3)]
+    (key, text), (revoked, revoked_text), (_, other_text) = made
+    revoke_key(store, revoked.id)
+    nobody = f"eq_{'0' * 12}_{'B' * 43}"
+    assert [ring.is_new(one) for one in (text, revoked_text, nobody)] == [True] * 3
+    assert [ring.is_new(one) for one in ("x", "", text + "x", text.upper(), key.id)] == [False] * 5
+    for one in (text, revoked_text, nobody, "x"):
+        ring.look_up(one)
+    assert (ring.find(text), ring.find(other_text)) == (key, None)
+    assert [ring.is_new(one) for one in (text, revoked_text, other_text)] == [False, False, True]
+    assert ring.why_not(revoked_text).message == f"the key {revoked.id} is revoked"
+    clock.now += timedelta(days=1)
+    assert ring.find(text) is None
+    assert ring.why_not(text).message == f"the key {key.id} is expired"
 
 
 def test_uses_are_written_when_asked_for_and_never_lost(store, clock, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import threading
 import time
@@ -11,6 +12,7 @@ from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from patience import BUSY
 from service_api import Api, path_of
 from service_runner import serving_here
@@ -246,6 +248,23 @@ def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
             assert time.monotonic() < until
 
 
+def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.service.core._MOST_THREADS", 1)
+    with bench_of(tmp_path / "x.db", wait_seconds=0.5) as bench:
+        with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            begun = bench.people.submit(bench.api, "POST", path_of("x", "arms", "a", "pause"))
+            bench.wait_for(1)
+            waiting = [bench.people.submit(bench.api, "POST", path_of("x", "pause")) for _ in range(3)]
+            assert "not known" in begun.result().json()["error"]
+            assert all("not begun" in one.result().json()["error"] for one in waiting)
+            other.execute("ROLLBACK")
+        until = time.monotonic() + 10
+        while '"paused"' not in (described := bench.api("GET", path_of("x")).text):
+            assert time.monotonic() < until
+        assert json.loads(described)["state"] == "enrolling"
+
+
 def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr("equipoise.service.core._MOST_WAITING", 3)
     with bench_of(tmp_path / "x.db", wait_seconds=5) as bench:
@@ -374,6 +393,30 @@ def test_experiments_do_not_wait_for_each_other_on_postgresql(postgresql_url):
         holder.commit()
         assert {one.result().status_code for one in held} == {200, 201}
         assert api.data("GET", path_of("slow", "verify"))["n_decisions"] == 21
+
+
+def test_what_postgresql_says_of_a_row_it_does_not_take_is_not_logged(postgresql_url, caplog):
+    """Such as a rule that somebody added, which nobody expects: the log is to tell of it, and not of the unit."""
+    store = eq.open_store(postgresql_url)
+    key = create_key(store, role="admin")[1]
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    with psycopg.connect(postgresql_url) as other:
+        other.execute("ALTER TABLE events ADD CONSTRAINT no_more_units CHECK (kind <> 'assigned')")
+        other.execute("ALTER TABLE keys ADD CONSTRAINT no_more_readers CHECK (role <> 'reader')")
+    asked = {"unit": "Ada Lovelace", "attributes": {"born": "in London"}}
+    with serving_here(store, Settings()) as here, closing(Api(here.url, key)) as api:
+        assert api("POST", ASK, asked).status_code == 500
+        assert api("POST", ASK + "/many", {"units": [asked]}).status_code == 500
+        assert api("POST", ASK + "/many", {"units": [asked, "Grace Hopper"]}).status_code == 500
+    assert caplog.text.count("unexpected error") == 3
+    assert caplog.text.count("CheckViolation: new row for relation") >= 3
+    assert "no_more_units" in caplog.text and "23514" in caplog.text
+    assert [word for word in ("Lovelace", "London", "Hopper", "DETAIL") if word in caplog.text] == []
+    with pytest.raises(sa.exc.IntegrityError, match="no_more_readers") as caught:  # which goes through SQLAlchemy
+        create_key(store, role="reader", name="Ada Lovelace")
+    for error in (caught.value, caught.value.__cause__):
+        assert [word for word in ("Lovelace", "DETAIL") if word in str(error)] == []
+    store.close()
 
 
 def test_two_servers_on_one_postgresql_never_give_a_unit_two_arms(postgresql_url):

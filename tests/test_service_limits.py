@@ -352,6 +352,98 @@ def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(here):
         time.sleep(0.02)
 
 
+class Replays:
+    """Replays of the log of "x" that take until they are let go."""
+
+    def __init__(self, monkeypatch):
+        self.begun, self.go_on = [], threading.Event()
+        verify = eq.Experiment.verify
+
+        def held(experiment):
+            if experiment.name == "x":
+                self.begun.append(1)
+                self.go_on.wait(60)
+            return verify(experiment)
+
+        monkeypatch.setattr(eq.Experiment, "verify", held)
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    replays = Replays(monkeypatch)
+    yield replays
+    replays.go_on.set()
+
+
+def wait_until(is_so):
+    until = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+VERIFY = ("GET", "/experiments/{name}/verify")
+
+
+def two_experiments():
+    store = eq.open_store("memory:")
+    for name in ("x", "y"):
+        eq.Experiment.create(store, name, arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    return store, create_key(store, role="reader")[1], create_key(store, role="admin")[1]
+
+
+def calls_of_verify(stack, here, key, number):
+    connections = [stack.enter_context(connected(here)) for _ in range(number)]
+    for connection in connections:
+        head = f"GET {path_of('x', 'verify')} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+        connection.sendall(head.encode())
+    return connections
+
+
+def test_long_calls_of_one_experiment_keep_nobody_else_out(replays):
+    store, reader, admin = two_experiments()
+    with serving_here(store, Settings()) as here, ExitStack() as stack, closing(Api(here.url, admin)) as api:
+        requests = here.core.metrics.requests
+        connections = calls_of_verify(stack, here, reader, 220)
+        wait_until(lambda: requests[*VERIFY, 503] == 215)
+        wait_until(lambda: len(replays.begun) == 5)
+        refused = api("GET", path_of("x", "verify"))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert "too many long calls of this experiment" in refused.json()["error"]
+        for connection in connections:
+            connection.close()
+        assert api("GET", "/metrics").status_code == 200
+        assert len(api.data("GET", "/experiments")["experiments"]) == 2
+        for name in ("x", "y"):
+            assert api.data("GET", path_of(name, "status"))["state"] == "enrolling"
+            assert api.data("POST", path_of(name, "pause"))["state"] == "paused"
+        for verb in ("verify", "history"):
+            assert api("GET", path_of("y", verb)).status_code == 200
+        wait_until(lambda: requests[*VERIFY, 499] == 5)
+        assert api("GET", path_of("x", "verify")).status_code == 503  # threads go on, and count, until they are done
+        replays.go_on.set()
+        wait_until(lambda: api("GET", path_of("x", "verify")).status_code == 200)
+
+
+def test_a_long_call_that_has_not_begun_ends_with_its_client(replays, monkeypatch):
+    monkeypatch.setattr("equipoise.service.core._MOST_LONG_THREADS", 1)
+    store, reader, _ = two_experiments()
+    with serving_here(store, Settings()) as here, ExitStack() as stack:
+        first = calls_of_verify(stack, here, reader, 1)[0]
+        wait_until(lambda: replays.begun)
+        others = calls_of_verify(stack, here, reader, 4)
+        wait_until(lambda: here.core.metrics.in_flight == 5)
+        for connection in others:
+            connection.close()
+        wait_until(lambda: here.core.metrics.requests[*VERIFY, 499] == 4)
+        waiting = calls_of_verify(stack, here, reader, 1)[0]
+        wait_until(lambda: here.core.metrics.in_flight == 2)
+        replays.go_on.set()
+        for connection in (first, waiting):
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+        assert len(replays.begun) == 2
+
+
 def test_an_export_that_nobody_reads_ends_with_its_client(tmp_path):
     """A thread that writes for nobody, and the transaction it reads in, would be there for ever."""
     store = eq.open_store(f"sqlite:///{tmp_path}/x.db")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -13,6 +16,7 @@ from service_runner import serving_here
 import equipoise as eq
 from equipoise.keys import create_key
 from equipoise.service import Settings
+from equipoise.service import metrics as metrics_module
 from equipoise.service.metrics import Metrics
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
@@ -116,6 +120,40 @@ def test_buckets_only_grow_and_end_with_the_count():
         numbers = [number for _, number in buckets]
         assert numbers == sorted(numbers)
         assert numbers[-1] == 20 == value(found, "equipoise_request_seconds_count", method="GET", route="/readyz")
+
+
+def test_scrapers_that_come_at_the_same_time_cause_one_look_into_the_store(monkeypatch):
+    """Also when it takes longer than they wait."""
+    looks, go_on, lines = [], threading.Event(), metrics_module._experiments
+
+    def held(store):
+        looks.append(1)
+        go_on.wait(60)
+        yield from lines(store)
+
+    monkeypatch.setattr(metrics_module, "_experiments", held)
+    store = eq.open_store("memory:")
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    with (
+        serving_here(store, Settings(open=True, wait_seconds=0.5)) as here,
+        closing(Api(here.url)) as api,
+        ThreadPoolExecutor(12) as scrapers,
+    ):
+        try:
+            late = [scrapers.submit(api, "GET", "/metrics") for _ in range(6)]
+            assert {one.result().status_code for one in late} == {503}
+            here.core.settings = Settings(open=True, wait_seconds=60)
+            waiting = [scrapers.submit(api, "GET", "/metrics") for _ in range(6)]
+            until = time.monotonic() + 30
+            while here.core.metrics.in_flight < 6:
+                assert time.monotonic() < until
+                time.sleep(0.01)
+        finally:
+            go_on.set()
+        answers = [one.result() for one in waiting]
+    assert len(looks) == 1
+    assert {answer.status_code for answer in answers} == {200}
+    assert all('equipoise_units{experiment="x",state="assigned"} 0' in answer.text for answer in answers)
 
 
 def test_requests_are_counted_while_the_numbers_are_read():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -205,6 +205,17 @@ def test_a_key_that_is_sent_wrongly_is_no_key(here, header):
             assert api("GET", "/experiments", headers={"authorization": fine}).status_code == 200
 
 
+@pytest.mark.parametrize("scheme", ["Apikey", "Basic ", "Digest", "Bearer:"])
+def test_another_scheme_is_told_so_and_the_key_in_it_is_not_told(here, scheme):
+    key, text = create_key(here.core.store, role="admin")
+    here.core.keys.read()
+    with closing(Api(here.url)) as api:
+        headers = {"authorization": f"{scheme} {text}"}
+        told = api.refused(401, "NotAuthenticated", "GET", "/experiments", headers=headers)
+    assert told.startswith("the scheme of Authorization must be Bearer\n")
+    assert key.id not in told and "valid" not in told
+
+
 def test_who_has_a_key_learns_why_it_does_not_work_and_nobody_else_does(here):
     store = here.core.store
     key, text = create_key(store, role="admin")
@@ -289,13 +300,41 @@ def test_a_server_notices_new_and_revoked_keys_and_tells_no_secrets(store, form)
         assert whole.split("_", 2)[1].encode() in contents  # the ids are there, so we looked at the right bytes
 
 
-def test_a_flood_of_unknown_keys_does_not_make_the_server_read_them_again_and_again(here):
-    reads, original = itertools.count(), here.core.keys.read
-    here.core.keys.read = lambda **options: (next(reads), original(**options))
-    try:
-        with closing(Api(here.url, f"eq_{'0' * 12}_{'B' * 43}")) as api:
-            for _ in range(60):
-                assert api("GET", "/experiments").status_code == 401
-    finally:
-        here.core.keys.read = original
-    assert next(reads) < 40
+def asked(here, monkeypatch):
+    """Return a list that grows with every question about keys to the store."""
+    questions = []
+    for name in ("read", "look_up"):
+        original = getattr(here.core.keys, name)
+
+        def noted(*given, original=original, name=name, **options):
+            questions.append(name)
+            return original(*given, **options)
+
+        monkeypatch.setattr(here.core.keys, name, noted)
+    return questions
+
+
+def test_a_flood_of_unknown_keys_does_not_make_the_server_look_them_up_again_and_again(here, monkeypatch):
+    monkeypatch.setattr("equipoise.service.core.time", SimpleNamespace(monotonic=lambda: 0.0))  # all in one second
+    questions = asked(here, monkeypatch)
+    with closing(Api(here.url, f"eq_{'0' * 12}_{'B' * 43}")) as api:
+        for _ in range(60):
+            assert api("GET", "/experiments").status_code == 401
+    assert questions.count("look_up") <= 10
+
+
+@pytest.mark.parametrize("sent", ["x", "Bearer x", "Bearer", "Basic {key}", "Bearer {wrong}", "Bearer {revoked}"])
+def test_what_cannot_be_a_new_key_asks_nothing_of_the_store(here, monkeypatch, sent):
+    store = here.core.store
+    key = create_key(store, role="admin")[1]
+    revoked, revoked_text = create_key(store, role="admin")
+    revoke_key(store, revoked.id)
+    here.core.keys.read()
+    questions = asked(here, monkeypatch)
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "Q")
+    headers = {"authorization": sent.format(key=key, wrong=wrong, revoked=revoked_text)}
+    with closing(Api(here.url)) as api:
+        for _ in range(20):
+            assert api("GET", "/experiments", headers=headers).status_code == 401
+    assert "look_up" not in questions
+    assert questions.count("read") < 8  # every two seconds keys are read whatever comes

@@ -16,6 +16,8 @@ from equipoise.experiment.instants import instant, microseconds
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_who
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from equipoise.store import Store
     from equipoise.store.transaction import Key as Row
     from equipoise.store.transaction import Transaction
@@ -25,6 +27,7 @@ READER, ASSIGNER, ADMIN = ROLES = ("reader", "assigner", "admin")
 
 _NEVER = 2**63
 _TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
+HOW_TO_SEND = "send Authorization: Bearer KEY; equipoise keys create makes one"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits: people read ids aloud
 
 
@@ -143,59 +146,79 @@ class KeyRing:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._keys: dict[str, tuple[str, Key, int, int]] = {}
+        self._rows: dict[str, Row] = {}
+        self._keys: dict[str, Key] = {}
+        """Of the rows those that were asked for, as most never are."""
+        self._mark: Sequence[Any] | None = None
         self._used: set[str] = set()
 
     def read(self, *, note_uses: bool = False) -> None:
-        """Read all keys anew; with `note_uses` write down first which were used since that was done last."""
+        """Read keys anew if any was made or revoked; with `note_uses`, write down first which were used since then.
+
+        And read them whatever the store says of them, as somebody may have changed one by hand.
+        """
         used, self._used = (self._used, set()) if note_uses else (set(), self._used)
         now = microseconds(self._store.now())
 
-        def work(transaction: Transaction) -> list[Row]:
+        def work(transaction: Transaction) -> tuple[Sequence[Any], list[Row] | None]:
             transaction.touch_keys([(key_id, now) for key_id in sorted(used)])
-            return transaction.keys()
+            mark = transaction.keys_mark()
+            return mark, None if mark == self._mark and not note_uses else transaction.keys()
 
         try:
-            rows = self._store.change(None, work) if used else self._store.read(lambda transaction: transaction.keys())
+            mark, rows = self._store.change(None, work) if used else self._store.read(work)
         except BaseException:
             self._used |= used
             raise
-        self._keys = {
-            row.id: (row.hash, _read(row), row.expires_at or _NEVER, row.revoked_at or _NEVER) for row in rows
-        }
+        if rows is not None:
+            self._mark, self._rows, self._keys = mark, {row.id: row for row in rows}, {}
+
+    def is_new(self, token: str) -> bool:
+        """Return whether a text may be a key that was made since keys were read."""
+        parts = _TOKEN.fullmatch(token)
+        return parts is not None and parts[1] not in self._rows
+
+    def look_up(self, token: str) -> None:
+        """Read the one key that a text may be; not while `read` does."""
+        parts = _TOKEN.fullmatch(token)
+        if parts is not None:
+            row = self._store.read(lambda transaction: transaction.key(parts[1]))
+            if row is not None:
+                self._rows[row.id] = row
 
     def find(self, token: str) -> Key | None:
         """Return the key that a text is, if it is valid now; the comparison takes as long whatever it finds."""
-        parts = _TOKEN.fullmatch(token)
-        if parts is None:
+        row = self._row(token)
+        if row is None:
             return None
-        hashed, key, expires_at, revoked_at = self._keys.get(parts[1], _NOBODY)
-        if not hmac.compare_digest(hashed, _hash(parts[2])):
-            return None
-        if expires_at != _NEVER or revoked_at != _NEVER:
+        if row.expires_at is not None or row.revoked_at is not None:
             now = microseconds(self._store.now())
-            if now >= expires_at or now >= revoked_at:
+            if now >= (row.expires_at or _NEVER) or now >= (row.revoked_at or _NEVER):
                 return None
-        self._used.add(key.id)
+        self._used.add(row.id)
+        key = self._keys.get(row.id)
+        if key is None:
+            key = self._keys[row.id] = _read(row)
         return key
 
     def why_not(self, token: str | None) -> NotAuthenticated:
         """Return why a text is no valid key; only who has the whole of it learns that it was one."""
-        hint = "send Authorization: Bearer KEY; equipoise keys create makes one"
         if token is None:
-            return NotAuthenticated("this needs a key", hint=hint)
+            return NotAuthenticated("this needs a key", hint=HOW_TO_SEND)
         if not token:
-            return NotAuthenticated("the key is empty", hint=hint)
-        parts = _TOKEN.fullmatch(token)
-        hashed, key, *_ = _NOBODY if parts is None else self._keys.get(parts[1], _NOBODY)
-        if parts is not None and hmac.compare_digest(hashed, _hash(parts[2])):
-            return NotAuthenticated(f"the key {key.id} is {key.state(self._store.now())}", hint=hint)
-        return NotAuthenticated("this is no key of this service", hint=hint)
+            return NotAuthenticated("the key is empty", hint=HOW_TO_SEND)
+        row = self._row(token)
+        if row is None:
+            return NotAuthenticated("this is no key of this service", hint=HOW_TO_SEND)
+        return NotAuthenticated(f"the key {row.id} is {_read(row).state(self._store.now())}", hint=HOW_TO_SEND)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no key that is valid now."""
-        return all(key.state(self._store.now()) != "valid" for _, key, *_ in self._keys.values())
+    def _row(self, token: str) -> Row | None:
+        parts = _TOKEN.fullmatch(token)
+        if parts is None:
+            return None
+        row = self._rows.get(parts[1])
+        is_it = hmac.compare_digest(_NOBODY if row is None else row.hash, _hash(parts[2]))
+        return row if is_it else None
 
 
 def _hash(secret: str) -> str:
@@ -203,7 +226,7 @@ def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-_NOBODY = (_hash(secrets.token_urlsafe(32)), OPEN, 0, 0)
+_NOBODY = _hash(secrets.token_urlsafe(32))
 
 
 def _read(row: Row) -> Key:
@@ -212,9 +235,9 @@ def _read(row: Row) -> Key:
 
 
 def _find(store: Store, key_id: str) -> Key:
-    for key in list_keys(store):
-        if key.id == key_id:
-            return key
+    row = store.read(lambda transaction: transaction.key(key_id))
+    if row is not None:
+        return _read(row)
     raise UnknownKey(f"{store.url} has no key {key_id!r}", hint="equipoise keys list shows those it has")
 
 

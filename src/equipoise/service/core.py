@@ -12,15 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from equipoise.errors import EquipoiseError, StoreError, UnknownExperiment
+from equipoise.errors import EquipoiseError, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
-from equipoise.keys import OPEN, Key, KeyRing
-from equipoise.service.failures import Overloaded
+from equipoise.keys import HOW_TO_SEND, OPEN, Key, KeyRing
+from equipoise.service.failures import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.lanes import Lanes
 from equipoise.service.metrics import Metrics
+from equipoise.service.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from equipoise.experiment import Assignment, Request, ToldReward
     from equipoise.service.settings import Settings
@@ -33,14 +34,15 @@ log = logging.getLogger("equipoise.service")
 _KEYS_SECONDS = 2.0
 """How old the keys may be that a request is checked against: that long a revoked key may still be used."""
 _USES_SECONDS = 30.0
-_MOST_THREADS, _MOST_LONG = 24, 8
-_MOST_WAITING = 200
-"""How many requests may be at work or wait for a thread."""
+_MOST_THREADS, _MOST_WAITING = 24, 200
+"""How many requests may be at work, and how many may be or wait for a thread."""
+_MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE = 8, 24, 5
+"""The same for calls that may take minutes; and how many of one experiment, which leaves threads for others."""
 _LOOK_SECONDS = 2.0
 _ENDING_SECONDS = 5.0
 """How long what is not done yet may take at the end, after those who asked were given their time."""
-_MOST_READS = 10
-"""How often in a second keys are read because somebody came with an unknown one."""
+_MOST_LOOKED_UP = 10
+"""How many unknown keys are looked up in a second."""
 
 
 class Core:
@@ -57,15 +59,15 @@ class Core:
             wait_seconds=settings.wait_seconds,
             observe=self.metrics.observe_batch,
         )
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, "equipoise-work")
-        self._long_threads = ThreadPoolExecutor(_MOST_LONG, "equipoise-long-work")
+        self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
+        self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
+        self._scrape = self._threads.shared(self.metrics.text)
         # Of their own, so that keys are read and health is told in time while everything else waits.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
         self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
-        self._n_elsewhere = 0
         self._numbers: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
-        self._read_at: list[float] = []
+        self._looked_up_at: list[float] = []
 
     async def start(self) -> None:
         """Read the keys, and go on doing so; a store that is away now may come back."""
@@ -80,8 +82,10 @@ class Core:
         await self.lanes.close(_ENDING_SECONDS)
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._read_keys(note_uses=True), _ENDING_SECONDS)
-        for threads in (self._threads, self._long_threads, self._key_thread, self._look_thread):
-            threads.shutdown(wait=False, cancel_futures=True)
+        for crowd in (self._threads, self._long_threads):
+            crowd.shut_down()
+        for thread in (self._key_thread, self._look_thread):
+            thread.shutdown(wait=False, cancel_futures=True)
         self.store.close()
 
     # Who may enter
@@ -96,22 +100,26 @@ class Core:
 
     async def key(self, authorization: bytes | None) -> Key:
         """Return the key of a request, made perhaps a moment ago; raise `NotAuthenticated` if there is none."""
-        found = self.key_now(authorization)
-        if found is None and authorization is not None and self._may_read_keys():
-            await self._read_keys()
-            found = self.key_now(authorization)
+        if authorization is None:
+            raise self.keys.why_not(None)
+        scheme, _, rest = authorization.partition(b" ")
+        if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
+            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=HOW_TO_SEND)
+        token = rest.decode("latin-1").strip()
+        if self.keys.is_new(token) and self._may_look_up():
+            await asyncio.get_running_loop().run_in_executor(self._key_thread, self.keys.look_up, token)
+        found = self.keys.find(token)
         if found is None:
-            token = None if authorization is None else authorization[7:].decode("latin-1").strip()
             raise self.keys.why_not(token)
         return found
 
-    def _may_read_keys(self) -> bool:
-        """Return whether strangers did not make us read too often already."""
+    def _may_look_up(self) -> bool:
+        """Return whether strangers did not make us look keys up too often already."""
         now = time.monotonic()
-        self._read_at = [at for at in self._read_at if at > now - 1]
-        if len(self._read_at) >= _MOST_READS:
+        self._looked_up_at = [at for at in self._looked_up_at if at > now - 1]
+        if len(self._looked_up_at) >= _MOST_LOOKED_UP:
             return False
-        self._read_at.append(now)
+        self._looked_up_at.append(now)
         return True
 
     async def _read_keys(self, *, note_uses: bool = False) -> None:
@@ -184,27 +192,32 @@ class Core:
         found: ToldReward = await self.carry_out(name, key, Correct(unit, reward, reason, who=key.name))
         return found
 
-    async def work(self, name: str, key: Key, action: Callable[[Experiment], Result], *, long: bool = False) -> Result:
-        """Return what an action on an experiment gives, on a thread; a long one may take its time."""
-        return await self.elsewhere(lambda: action(self.experiment(name, key)), long=long)
+    async def work(self, name: str, key: Key, action: Callable[[Experiment], Result]) -> Result:
+        """Return what an action on an experiment gives, on a thread."""
+        return await self.elsewhere(lambda: action(self.experiment(name, key)))
 
-    async def elsewhere(self, action: Callable[[], Result], *, long: bool = False) -> Result:
-        """Return what an action gives that may wait for the store, on a thread; unless long, for so many seconds."""
-        if self._n_elsewhere >= _MOST_WAITING:
-            raise Overloaded("too much to do: too many requests wait for the store")
-        future = asyncio.get_running_loop().run_in_executor(self._long_threads if long else self._threads, action)
-        self._n_elsewhere += 1
-        future.add_done_callback(self._left)
+    async def long_work(
+        self, name: str, key: Key, action: Callable[[Experiment], Result], gone: Callable[[], Awaitable[None]]
+    ) -> Result:
+        """Return what an action gives that may take minutes; it is not begun for a caller that is `gone` by then."""
+        found = self._long_threads.carry_out(lambda: action(self.experiment(name, key)), of=name)
+        working, leaving = asyncio.ensure_future(found), asyncio.ensure_future(gone())
         try:
-            # Shielded, as a thread cannot be called back: until it is done it counts.
-            return await asyncio.wait_for(asyncio.shield(future), None if long else self.settings.wait_seconds)
-        except TimeoutError:
-            raise Overloaded("the store takes too long; whether this was recorded is not known yet") from None
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise Refused(CLIENT_GONE, "the client did not wait for its answer")
+            return working.result()
+        finally:
+            working.cancel()
+            leaving.cancel()
 
-    def _left(self, future: asyncio.Future[Any]) -> None:
-        self._n_elsewhere -= 1
-        if not future.cancelled():
-            future.exception()  # seen, even if nobody waits for it any more
+    async def elsewhere(self, action: Callable[[], Result]) -> Result:
+        """Return what an action gives that may wait for the store for so many seconds, on a thread."""
+        return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
+
+    async def numbers(self) -> str:
+        """Return the numbers for Prometheus; those who ask at the same time cause one look into the store."""
+        return await self._scrape(self.settings.wait_seconds)
 
     async def look(self) -> None:
         """Raise unless the store answers soon."""

@@ -43,6 +43,9 @@ STATUS: dict[type[Exception], int] = {
 RETRY_SECONDS = 1
 """When to come again after 503."""
 
+CLIENT_GONE = 499
+"""The status of a request whose client did not wait, as logs and metrics tell it (nginx does too); nobody gets it."""
+
 KIND = "x-equipoise-error"
 """Header that names the error's class, so that a client in Python can raise the same."""
 

@@ -60,6 +60,7 @@ class Exchange:
         "entered",
         "key",
         "method",
+        "receive",
         "request_id",
         "route",
         "started",
@@ -77,6 +78,12 @@ class Exchange:
         self.authorization: bytes | None = None
         self.body = b""
         self.bytes_held = 0
+        self.receive: Receive | None = None
+
+    async def gone(self) -> None:
+        """Wait until the client is gone, which is all that there is to hear of it once the body was read."""
+        while self.receive is not None and (await self.receive())["type"] != "http.disconnect":
+            pass
 
 
 class Gate:
@@ -196,6 +203,7 @@ class Gate:
                 message["headers"] = [*given, *extra, (b"x-request-id", exchange.request_id)]
             await send(message)
 
+        exchange.receive = receive
         # Names may hold a slash, so routes are matched against the path as it was sent, and names decoded afterwards.
         scope["path"] = scope["raw_path"].decode("latin-1")
         scope.setdefault("state", {})["exchange"] = exchange

@@ -95,7 +95,8 @@ class Metrics:
 
     def text(self) -> str:
         """Return everything in the text format; looks into the store, so it is for a thread."""
-        return "\n".join([*self._service_lines(), *self._experiment_lines()]) + "\n"
+        experiments = self._experiment_lines()  # first, as it may take long, and counts shall be those of now
+        return "\n".join([*self._service_lines(), *experiments]) + "\n"
 
     def _counts(self) -> dict[str, Any]:
         """Return copies of the counts; requests go on being counted meanwhile, and new ones among them."""
@@ -148,7 +149,7 @@ class Metrics:
         yield from _histogram("equipoise_batch_seconds", total.batch_seconds, ())
 
     def _experiment_lines(self) -> list[str]:
-        """Return where experiments stand; several scrapers do not make us look more often."""
+        """Return where experiments stand; who asks more often does not make us look more often."""
         read_at, lines = self._gauges
         if time.monotonic() - read_at > _GAUGES_SECONDS:
             lines = list(_experiments(self._store))

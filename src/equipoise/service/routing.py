@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote_to_bytes
@@ -24,7 +25,7 @@ from equipoise.service.models import Failure
 from equipoise.service.validation import told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Coroutine, Iterator, Mapping, Sequence
 
     from fastapi._compat import ModelField
     from numpy.typing import NDArray
@@ -152,14 +153,20 @@ class GuardedRoute(APIRoute):
 
 
 async def answer(
-    core: Core, name: str, key: Key, data: Callable[[Experiment], Mapping[str, Any]], *, long: bool = False
+    core: Core, name: str, key: Key, data: Callable[[Experiment], Mapping[str, Any]], gone: Gone | None = None
 ) -> Response:
     """Return the answer that tells what is known of an experiment, put together and encoded on a thread.
+
+    One that may take minutes is told when its client is `gone`.
 
     An answer may be as large as an experiment has arms or events. Left to the framework, it would be checked and
     encoded where all requests come in, and keep everybody waiting.
     """
-    content = await core.work(name, key, lambda experiment: encoded(data(experiment)), long=long)
+
+    def work(experiment: Experiment) -> bytes:
+        return encoded(data(experiment))
+
+    content = await (core.work(name, key, work) if gone is None else core.long_work(name, key, work, gone))
     return Response(content, media_type="application/json")
 
 
@@ -238,8 +245,14 @@ def _key(request: Request) -> Key:
     return key
 
 
+def _gone(request: Request) -> Callable[[], Awaitable[None]]:
+    gone: Callable[[], Awaitable[None]] = request.scope["state"]["exchange"].gone
+    return gone
+
+
 Service = Annotated[Core, Depends(_core)]
 Caller = Annotated[Key, Depends(_key)]
+Gone = Annotated[Callable[[], Awaitable[None]], Depends(_gone)]
 
 
 def _name(name: Annotated[str, Path(description="The experiment.", examples=["fractions"])]) -> str:

@@ -79,6 +79,9 @@ class Database(ABC):
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Return what to tell a user about a driver's error (None: it is no failure), and whether to try again."""
 
+    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite tells none)
+        """Take the values of rows out of what a driver's error says: a log is no place for units and attributes."""
+
     def begin_last_writes(self, connection: sa.Connection) -> None:  # noqa: B027  (most have nothing to prepare)
         """Note that nothing is read any more before the commit, so that what is written may go with it."""
 

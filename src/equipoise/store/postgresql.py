@@ -11,6 +11,7 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import sqlalchemy as sa
 from psycopg import InterfaceError, InternalError, OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
@@ -72,6 +73,7 @@ class PostgreSQLDatabase(Database):
     def _new_engine(self) -> sa.Engine:
         engine = sa.create_engine(
             self._url,
+            hide_parameters=True,
             pool_size=16,
             max_overflow=48,
             pool_timeout=300,
@@ -157,6 +159,15 @@ class PostgreSQLDatabase(Database):
             f"{self.shown_url} cannot be reached or written: {text}",
             hint="see that the server runs and has room, then try again",
         ), again
+
+    def forget_values(self, error: BaseException) -> None:
+        """Keep the first part of the server's message; the details are the row that it did not take."""
+        cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        if not isinstance(cause, psycopg.Error) or cause.diag.message_primary is None:
+            return
+        state, text = cause.sqlstate, cause.diag.message_primary
+        kind = f"({type(cause).__module__}.{type(cause).__name__}) " if cause is not error else ""
+        error.args = (f"{kind}{text} [{state}]",)
 
     def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
         """Send a query together with the BEGIN that may precede it, and a change perhaps with the commit."""

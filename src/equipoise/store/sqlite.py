@@ -176,6 +176,7 @@ class FileDatabase(SQLiteDatabase):
     def _new_engine(self) -> sa.Engine:
         engine = sa.create_engine(
             self._url,
+            hide_parameters=True,
             isolation_level="AUTOCOMMIT",  # transactions begin and end where this module says so
             pool_size=8,
             max_overflow=-1,
@@ -221,7 +222,11 @@ class MemoryDatabase(SQLiteDatabase):
 
     def _new_engine(self) -> sa.Engine:
         return sa.create_engine(
-            "sqlite://", isolation_level="AUTOCOMMIT", poolclass=sa.pool.StaticPool, creator=lambda: self._kept
+            "sqlite://",
+            hide_parameters=True,
+            isolation_level="AUTOCOMMIT",
+            poolclass=sa.pool.StaticPool,
+            creator=lambda: self._kept,
         )
 
 

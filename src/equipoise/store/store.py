@@ -113,12 +113,18 @@ class Store:
                 if interrupt is not None:
                     raise interrupt from None
                 told, again = self.database.failure(error)
+                self._forget_values(error, before)
                 if told is None:
                     raise
                 if not again or attempt == attempts:
                     raise told from error
             time.sleep(0.05 * attempt)
         raise AssertionError("unreachable")
+
+    def _forget_values(self, error: BaseException, before: BaseException | None) -> None:
+        # A variable of the caller would keep the error, and all that its traceback holds, until somebody collects it.
+        for one in _chain(error, before):
+            self.database.forget_values(one)
 
     def close(self) -> None:
         """Close all connections."""
@@ -183,12 +189,15 @@ def _given_up_when_interrupted(connection: sa.Connection) -> Iterator[None]:
 
 def _interrupt_behind(error: BaseException, before: BaseException | None) -> BaseException | None:
     """Return the Ctrl-C in whose handling an error came up, unless it was being handled `before` we were called."""
+    return next((one for one in _chain(error, before) if isinstance(one, (KeyboardInterrupt, SystemExit))), None)
+
+
+def _chain(error: BaseException, before: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and what led to it, up to what was being handled `before`."""
     cause: BaseException | None = error
     while cause is not None and cause is not before:
-        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
-            return cause
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return None
 
 
 def _utc_now() -> datetime:

@@ -195,6 +195,18 @@ class Transaction:
         statement = sa.select(*(_keys.c[name] for name in Key._fields)).order_by(_keys.c.created_at, _keys.c.id)
         return [Key(*row) for row in self.connection.execute(statement)]
 
+    def key(self, key: str) -> Key | None:
+        """Return a key by its id, if there is one."""
+        statement = sa.select(*(_keys.c[name] for name in Key._fields)).where(_keys.c.id == key)
+        row = self.connection.execute(statement).one_or_none()
+        return None if row is None else Key(*row)
+
+    def keys_mark(self) -> Sequence[Any]:
+        """Return what is another one whenever a key was added or revoked, which is quicker to read than all keys."""
+        counts = (sa.func.count(), sa.func.count(_keys.c.revoked_at), sa.func.count(_keys.c.expires_at))
+        last = (sa.func.max(_keys.c[name]) for name in ("created_at", "revoked_at", "expires_at"))
+        return tuple(self.connection.execute(sa.select(*counts, *last).select_from(_keys)).one())
+
     def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
         return self.database.stream(self.connection, statement, *values)

@@ -18,6 +18,7 @@ from equipoise.service.routing import (
     ArmName,
     Caller,
     ExperimentName,
+    Gone,
     GuardedRoute,
     Service,
     allow,
@@ -77,7 +78,7 @@ async def describe(core: Service, key: Caller, name: ExperimentName) -> Any:
 
 
 async def _changed(
-    core: Core, name: str, key: Key, action: Callable[[Experiment], Any], *, long: bool = False
+    core: Core, name: str, key: Key, action: Callable[[Experiment], Any], gone: Gone | None = None
 ) -> Response:
     """Change an experiment and return the answer, its description."""
 
@@ -85,14 +86,14 @@ async def _changed(
         action(experiment)
         return experiment.describe()
 
-    return await answer(core, name, key, work, long=long)
+    return await answer(core, name, key, work, gone)
 
 
 def _change(path: str, summary: str, text: str, action: Any, *, long: bool = False) -> None:
     """Add a route that changes an experiment without a body and returns its description."""
 
-    async def route(core: Service, key: Caller, name: ExperimentName) -> Any:
-        return await _changed(core, name, key, action, long=long)
+    async def route(core: Service, key: Caller, name: ExperimentName, gone: Gone) -> Any:
+        return await _changed(core, name, key, action, gone if long else None)
 
     route.__doc__ = text
     route.__name__ = path.strip("/")
@@ -111,10 +112,12 @@ _change(
 
 @router.post("/{name}/finish", responses=failures(404, 409), response_model=models.Description, summary="Finish")
 @allow(*ADMINS)
-async def finish(core: Service, key: Caller, name: ExperimentName, body: models.HowToFinish | None = None) -> Any:
+async def finish(
+    core: Service, key: Caller, name: ExperimentName, gone: Gone, body: models.HowToFinish | None = None
+) -> Any:
     """Close an experiment: no new units, no more rewards, no corrections."""
     anyway = body is not None and body.anyway
-    return await _changed(core, name, key, lambda experiment: experiment.finish(anyway=anyway), long=True)
+    return await _changed(core, name, key, lambda experiment: experiment.finish(anyway=anyway), gone)
 
 
 @router.put("/{name}/weight", responses=failures(404, 409), response_model=models.Description, summary="Turn the dial")

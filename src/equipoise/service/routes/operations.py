@@ -42,5 +42,5 @@ async def readyz(core: Service) -> Any:
 async def metrics(core: Service, key: Caller) -> Any:
     """Return requests, latencies, batch sizes, and of each experiment pending and overdue units and shares of arms."""
     key.require(READERS)
-    text = await core.elsewhere(core.metrics.text)
+    text = await core.numbers()
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

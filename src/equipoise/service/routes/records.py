@@ -14,6 +14,7 @@ from equipoise.service.routing import (
     READERS,
     Caller,
     ExperimentName,
+    Gone,
     GuardedRoute,
     Service,
     allow,
@@ -46,12 +47,13 @@ async def history(
     core: Service,
     key: Caller,
     name: ExperimentName,
+    gone: Gone,
     points: Annotated[
         int, Query(ge=1, le=100_000, description=f"At most so many; times arms, at most {MOST_PLACES:,}.")
     ] = 100,
 ) -> Any:
     """Return counts and means at evenly spaced events, for charts."""
-    return await answer(core, name, key, lambda experiment: _past(experiment, points), long=True)
+    return await answer(core, name, key, lambda experiment: _past(experiment, points), gone)
 
 
 def _past(experiment: Experiment, points: int) -> dict[str, Any]:
@@ -136,13 +138,13 @@ async def what_if(
 
 @router.get("/verify", responses=failures(404, 409), response_model=models.Verification, summary="Replay the log")
 @allow(*READERS)
-async def verify(core: Service, key: Caller, name: ExperimentName) -> Any:
+async def verify(core: Service, key: Caller, name: ExperimentName, gone: Gone) -> Any:
     """Replay the log from nothing and compare every decision and statistic; the first difference is answered 409."""
-    return await answer(core, name, key, lambda experiment: plain(experiment.verify()), long=True)
+    return await answer(core, name, key, lambda experiment: plain(experiment.verify()), gone)
 
 
 @router.post("/rebuild", responses=failures(404, 409), response_model=models.Rebuilt, summary="Rebuild from the log")
 @allow(*ADMINS)
-async def rebuild(core: Service, key: Caller, name: ExperimentName) -> Any:
+async def rebuild(core: Service, key: Caller, name: ExperimentName, gone: Gone) -> Any:
     """Write statistics and everything else that is kept from the log anew."""
-    return await answer(core, name, key, lambda experiment: {"changed": experiment.rebuild()}, long=True)
+    return await answer(core, name, key, lambda experiment: {"changed": experiment.rebuild()}, gone)

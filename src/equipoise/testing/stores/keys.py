@@ -44,6 +44,32 @@ class Keys(StoreCase):
             raise AssertionError("two keys with one id")
         assert self.keys() == [key]
 
+    def test_a_key_is_found_by_its_id(self) -> None:
+        """Alone, with all that is known of it."""
+        keys = [Key(f"k-{i}", "ab" * 32, "reader", "ann", None, 10, expires_at=9) for i in range(3)]
+        for key in keys:
+            self.write(lambda transaction, key=key: transaction.add_key(key))  # type: ignore[misc]
+        self.write(lambda transaction: transaction.revoke_key("k-1", 40))
+        found = [self.store.read(lambda transaction, i=i: transaction.key(f"k-{i}")) for i in (1, 2, 3)]  # type: ignore[misc]
+        assert found == [keys[1]._replace(revoked_at=40), keys[2], None]
+
+    def test_new_and_revoked_keys_leave_a_mark(self) -> None:
+        """Also at the same instant; a use leaves none."""
+        marks = [self.mark()]
+        for key in (Key("k-1", "ab" * 32, "reader", "ann", None, 10), Key("k-2", "ab" * 32, "reader", "ann", None, 10)):
+            self.write(lambda transaction, key=key: transaction.add_key(key))  # type: ignore[misc]
+            marks.append(self.mark())
+        for name in ("k-1", "k-2"):
+            self.write(lambda transaction, name=name: transaction.revoke_key(name, 40))  # type: ignore[misc]
+            marks.append(self.mark())
+        assert len(set(marks)) == len(marks)
+        self.write(lambda transaction: transaction.touch_keys([("k-1", 50)]))
+        assert self.mark() == marks[-1]
+
+    def mark(self) -> object:
+        """Return the mark of the keys in the store."""
+        return self.store.read(lambda transaction: transaction.keys_mark())
+
     def keys(self) -> list[Key]:
         """Return the keys in the store."""
         return self.store.read(lambda transaction: transaction.keys())

@@ -1,0 +1,93 @@
+"""Threads for what may wait for the store, and limits on how much is at work on them or waits for one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from equipoise.service.failures import Overloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """Some threads.
+
+    Parameters
+    ----------
+    name : str
+        What they are called.
+    n_threads : int
+        How many there are.
+    most : int
+        How many calls may be at work or wait; those beyond are refused.
+    most_of_one : int, optional
+        How many of these may be of one experiment.
+    """
+
+    def __init__(self, name: str, n_threads: int, most: int, most_of_one: int | None = None) -> None:
+        self._threads = ThreadPoolExecutor(n_threads, name)
+        self._most, self._most_of_one = most, most_of_one or most
+        self._n_of: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    def begin(self, action: Callable[[], Result], *, of: str = "") -> Future[Result]:
+        """Return what will hold what an action gives, which counts until it is done or called back."""
+        with self._counting:
+            if self._n_of[of] >= self._most_of_one:
+                raise Overloaded("too much to do: too many long calls of this experiment are under way")
+            if self._n_of.total() >= self._most:
+                raise Overloaded("too much to do: too many requests wait for the store")
+            self._n_of[of] += 1
+        try:
+            work = self._threads.submit(action)
+        except BaseException:
+            self._done(of)
+            raise
+        work.add_done_callback(lambda _: self._done(of))
+        return work
+
+    async def carry_out(self, action: Callable[[], Result], *, of: str = "", seconds: float | None = None) -> Result:
+        """Return what an action gives; if its caller leaves before it has begun, it never does.
+
+        A thread cannot be called back: what has begun counts until it is done, whether somebody waits for it or not.
+        """
+        work = self.begin(action, of=of)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(work), seconds)
+        except TimeoutError:
+            if work.cancel():
+                raise Overloaded("the store takes too long; this was not begun, so nothing was recorded") from None
+            raise Overloaded("the store takes too long; whether this was recorded is not known yet") from None
+
+    def shared(self, action: Callable[[], Result]) -> Callable[[float], Awaitable[Result]]:
+        """Return what gives what an action gives, after so many seconds at most, to all who ask while it is at work."""
+        under_way: Future[Result] | None = None
+
+        async def result(seconds: float) -> Result:
+            nonlocal under_way
+            if under_way is None or under_way.done():
+                under_way = self.begin(action)
+            try:
+                # Shielded, as one that leaves must not call back what others wait for.
+                return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(under_way)), seconds)
+            except TimeoutError:
+                raise Overloaded("the store takes too long") from None
+
+        return result
+
+    def shut_down(self) -> None:
+        """Begin nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _done(self, of: str) -> None:
+        with self._counting:
+            self._n_of[of] -= 1
+            if not self._n_of[of]:
+                del self._n_of[of]
