@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise.experiment.texts import LONGEST_NAME, LONGEST_UNIT
 from equipoise.keys import ADMIN, ASSIGNER, READER, Key
 from equipoise.service.bodies import NotJson, decoded_body
 from equipoise.service.core import Core
@@ -219,15 +220,21 @@ Service = Annotated[Core, Depends(_core)]
 Caller = Annotated[Key, Depends(_key)]
 
 
-def _name(name: Annotated[str, Path(description="The experiment.", examples=["fractions"])]) -> str:
+def _place(description: str, example: str, longest: int) -> Any:
+    """Return a name in a path, with what its length may be once decoded; as it is sent, it may be longer."""
+    lengths = {"minLength": 1, "maxLength": longest}
+    return Path(description=description, examples=[example], json_schema_extra=lengths)
+
+
+def _name(name: Annotated[str, _place("The experiment.", "fractions", LONGEST_NAME)]) -> str:
     return decoded(name)
 
 
-def _unit(unit: Annotated[str, Path(description="Who was assigned.", examples=["student-42"])]) -> str:
+def _unit(unit: Annotated[str, _place("Who was assigned.", "student-42", LONGEST_UNIT)]) -> str:
     return decoded(unit)
 
 
-def _arm(arm: Annotated[str, Path(description="The arm.", examples=["pie"])]) -> str:
+def _arm(arm: Annotated[str, _place("The arm.", "pie", LONGEST_NAME)]) -> str:
     return decoded(arm)
 
 

@@ -109,7 +109,7 @@ def _page(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
     summary="All units as a table",
 )
 @allow(*READERS)
-async def export(
+async def export_units(
     core: Service,
     key: Caller,
     name: ExperimentName,
