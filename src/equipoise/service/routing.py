@@ -109,6 +109,8 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         handler, roles, route = super().get_route_handler(), self.roles, self.path_format
+        parameters = tuple(field.alias for field in self.dependant.query_params)
+        takes_body = self.body_field is not None
 
         async def guarded(request: Request) -> Response:
             exchange = request.scope["state"]["exchange"]
@@ -118,6 +120,8 @@ class GuardedRoute(APIRoute):
                 key: Key = exchange.key
                 # Without an experiment in the path, what a key for one experiment may see is up to the route.
                 key.require(roles, key.experiment if name is None else decoded(name))
+                # What needs no key is asked for by monitors and browsers, which put things of their own behind it.
+                _check_nothing_else(request, parameters, None if takes_body else exchange.body)
             try:
                 return await handler(JsonRequest(request.scope, request.receive))
             except (EquipoiseError, HTTPException, RequestValidationError):
@@ -127,6 +131,24 @@ class GuardedRoute(APIRoute):
                 return unexpected(error, exchange.request_id, route)
 
         return guarded
+
+
+def _check_nothing_else(request: Request, parameters: tuple[str, ...], unwanted: bytes | None) -> None:
+    """Refuse what would be ignored: a parameter that is not known is misspelt, and somebody waits for its effect.
+
+    An empty object is welcome where no body is: it says nothing, and some programs always send one.
+    """
+    for name in request.query_params:
+        if name not in parameters:
+            takes = f"has the parameters {', '.join(parameters)}" if parameters else "has no parameters"
+            raise InvalidInput(f"this address {takes}; got {_short(name)}", hint="see /docs for what there is")
+    if unwanted is not None and unwanted.strip() not in (b"", b"{}", b"null"):
+        got = _short(unwanted[:100].decode("utf-8", "replace"))
+        raise InvalidInput(f"this address takes no body; got {got}", hint="send it without one")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 async def answer(
