@@ -17,7 +17,8 @@ from equipoise.service.routing import NO_KEY, GuardedRoute, allow
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_LINKS = {"documentation": "/docs", "openapi": "/openapi.json", "health": "/healthz"}
+# All links are relative, so that they hold wherever a proxy puts the service.
+_LINKS = {"documentation": "docs", "openapi": "openapi.json", "health": "healthz"}
 _FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -30,14 +31,14 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Equipoise API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="page"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="docs/swagger-ui-bundle.js"></script>
 <script>
 SwaggerUIBundle({
-  url: "/openapi.json", dom_id: "#page", deepLinking: true, persistAuthorization: false, validatorUrl: null
+  url: "openapi.json", dom_id: "#page", deepLinking: true, persistAuthorization: false, validatorUrl: null
 })
 </script>
 </body>
@@ -94,6 +95,7 @@ An address that is not here is answered with 404, and a method that an address d
 def _document(app: FastAPI) -> dict[str, Any]:
     description = f"{app.description}{_NO_SUCH_OPERATION}"
     document = get_openapi(title=app.title, version=app.version, description=description, routes=app.routes)
+    document["servers"] = [{"url": "."}]  # where the document is
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for operation in methods.values():
