@@ -28,12 +28,14 @@ class _Ending(Exception):
 class Crowd:
     """Clients on threads; what they were answered is in `answers`: kind, experiment, pairs of a unit and a value.
 
-    A client whose request gets no answer sends it again, to the next of the ports, until there is one.
+    A client whose request gets no answer sends it again, to the next of the ports, until there is one. How many answers
+    came from each port is in `n_answers`.
     """
 
     def __init__(self, ports, key, *, size=8, names=("one", "other")):
         self.ports, self.key, self.names = ports, key, names
         self.answers, self.failures, self.counts = [], [], Counter()
+        self.n_answers = dict.fromkeys(ports, 0)
         self._ending = threading.Event()
         self._n_answered = [0] * size
         self._threads = [threading.Thread(target=self._live, args=(number,), daemon=True) for number in range(size)]
@@ -51,8 +53,16 @@ class Crowd:
 
     def wait_for_answers(self, more=1):
         """Wait until every client has got answers since now."""
-        before, until = list(self._n_answered), time.monotonic() + PATIENCE
-        while any(now < old + more for now, old in zip(self._n_answered, before, strict=True)):
+        before = list(self._n_answered)
+        self._wait(lambda: all(now >= old + more for now, old in zip(self._n_answered, before, strict=True)))
+
+    def wait_for_load(self, port, since, more=1):
+        """Wait until so many answers have come from a port since there were `since` of them."""
+        self._wait(lambda: self.n_answers[port] >= since + more)
+
+    def _wait(self, is_so):
+        until = time.monotonic() + PATIENCE
+        while not is_so():
             assert not self.failures, self.failures[:3]
             assert time.monotonic() < until, "waited in vain for answers"
             time.sleep(0.002)
@@ -122,6 +132,7 @@ class _Caller:
             else:
                 counts[status] += 1
                 if status in (200, 201):
+                    self._crowd.n_answers[self._port] += 1
                     return json.loads(answer)
                 if status != 503:
                     raise AssertionError(f"{method} {path}: {status} {answer!r}")
@@ -129,10 +140,13 @@ class _Caller:
             self._place += 1
             self._crowd.pause(0.02)
 
+    @property
+    def _port(self):
+        return self._crowd.ports[self._place % len(self._crowd.ports)]
+
     def _send(self, method, path, body):
         if self._connection is None:
-            port = self._crowd.ports[self._place % len(self._crowd.ports)]
-            self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
         self._connection.request(method, path, body, self._headers)
         response = self._connection.getresponse()
         return response.status, response.read()

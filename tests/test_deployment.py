@@ -557,6 +557,45 @@ def test_nginx_tries_another_machine_unless_an_experiment_is_made(path, n_sent, 
     assert taken == [f"POST {path}"] * n_sent
 
 
+def below_a_prefix(proxy):
+    """The configuration of a proxy, changed as the page says for a service at /equipoise/."""
+    if proxy is caddy:
+        head, site, errors = re.split(r"(?<=\.org {\n)|(?=\t# What Caddy itself)", CADDYFILE.read_text())
+        indented = re.sub(r"^(?=.)", "\t", site.rstrip(), flags=re.MULTILINE)
+        return f"{head}\thandle_path /equipoise/* {{\n{indented}\n\t}}\n\n{errors}"
+    [(_, text)] = blocks(DEPLOYING_PAGE, "nginx")
+    text += NGINX.read_text()
+    for old, new in (
+        ("location / ", "location /equipoise/ "),
+        ("location = /experiments", "location = /equipoise/experiments"),
+        ("location = /metrics", "location = /equipoise/metrics"),
+        ("proxy_pass http://equipoise;", "proxy_pass http://equipoise$equipoise_path;"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("proxy", [nginx, caddy])
+def test_the_service_may_stand_below_a_prefix(proxy, service, key, tmp_path, monkeypatch):
+    file = tmp_path / "below"
+    file.write_text(below_a_prefix(proxy))
+    monkeypatch.setitem(globals(), "NGINX" if proxy is nginx else "CADDYFILE", file)
+    headers, unit = {"authorization": f"Bearer {key}"}, f"below/{proxy.__name__} and %"
+    with proxy(service.port, tmp_path) as (address, _):
+        elsewhere = httpx.HTTPTransport(local_address="127.0.0.2", verify=False)
+        below = f"{address}/equipoise"
+        with httpx.Client(base_url=below, headers=headers, transport=elsewhere, timeout=60) as client:
+            path = "/experiments/4b%2Fspring%3F/assignments"
+            assert client.post(path, json={"unit": unit}).json()["unit"] == unit
+            assert client.get(f"{path}/{quote(unit, safe='')}").status_code == 200
+            events = client.get("/experiments/4b%2Fspring%3F/events", params={"limit": 1}).json()["events"]
+            assert len(events) == 1
+            assert client.get("/experiments/large/export", params={"format": "jsonl"}).text.count("\n") == 20_000
+            assert client.get("/docs").status_code == client.get("/docs/swagger-ui.css").status_code == 200
+            assert client.get("/metrics").status_code == 403
+
+
 def wait_until(condition):
     until = time.monotonic() + 20
     while not condition():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import math
@@ -427,6 +428,20 @@ def test_parquet_holds_the_same_as_csv(tmp_path):
     with pytest.raises(eq.InvalidInput, match="format must be"):
         experiment.export(tmp_path / "out.csv", "xml")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["none.parquet", "out.csv", "out.jsonl", "out.parquet"]
+
+
+def test_an_export_has_units_exactly_as_they_were_given(tmp_path):
+    """What a spreadsheet would take for a formula is no exception; the documentation says so."""
+    units = ['=HYPERLINK("http://evil.example/","x")', "+1", "-1", "@SUM(A1)", "'quoted", 'a,"b"', "007"]
+    experiment = create("memory:")
+    experiment.ask_many([(unit, {"note": unit}) for unit in units])
+    for ending in ("csv", "jsonl", "parquet"):
+        experiment.export(tmp_path / f"out.{ending}")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        found = [(row["unit"], json.loads(row["attributes"])["note"]) for row in csv.DictReader(file)]
+    assert found == [(unit, unit) for unit in units]
+    assert [json.loads(line)["unit"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == units
+    assert pl.read_parquet(tmp_path / "out.parquet")["unit"].to_list() == units
 
 
 def test_a_status_reads_back_from_json():

@@ -58,6 +58,46 @@ def raw(here, request: bytes) -> bytes:
     return b"".join(pieces)
 
 
+def test_a_misspelt_parameter_is_refused_and_told_what_there_is(api):
+    told = api.refused(422, "InvalidInput", "GET", path_of("x", "events"), params={"limt": 5})
+    assert "has the parameters after, limit; got 'limt'" in told and "/docs" in told
+    told = api.refused(422, "InvalidInput", "GET", path_of("x", "status"), params={"limit": 5})
+    assert "has no parameters; got 'limit'" in told
+    told = api.refused(422, "InvalidInput", "GET", path_of("x", "history"), params={"points": 2, "a\x1b" * 50: ""})
+    assert "got 'a\\x1ba" in told and len(told) < 400
+    api.data("GET", path_of("x", "events"), params={"limit": 5, "after": 0})
+
+
+def test_no_address_with_a_key_ignores_a_parameter(api):
+    """Those that are hot are no exception, and nothing is recorded by what is refused."""
+    bodies = {ASK: {"unit": "misspelt"}, TELL: {"reward": 0.5}}
+    for path, methods in api.data("GET", "/openapi.json")["paths"].items():
+        place = path.format(name="x", unit="ada", arm="a")
+        for method, operation in methods.items():
+            if "security" in operation:
+                body = bodies.get(place) if method != "get" else None
+                told = api.refused(422, "InvalidInput", method.upper(), place, body, params={"nonsense": 1})
+                assert "got 'nonsense'" in told
+    api.refused(404, "UnknownUnit", "GET", path_of("x", "assignments", "misspelt"))
+    assert api.data("GET", path_of("x", "assignments", "ada"))["reward"] is None
+
+
+def test_monitors_and_browsers_may_put_what_they_like_behind_an_address_that_needs_no_key(api):
+    for place in ("/", "/healthz", "/readyz", "/docs", "/openapi.json", "/docs/swagger-ui.css"):
+        assert api("GET", place, params={"now": 1}).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "place"), [("POST", path_of("x", "pause")), ("GET", path_of("x", "status"))])
+def test_a_body_where_none_is_taken_is_refused_unless_it_is_empty(api, method, place):
+    for body in (b'{"anyway": true}', b"[1]", b"junk", b"\xff" * 500, b'"pause"'):
+        told = api.refused(422, "InvalidInput", method, place, body)
+        assert "takes no body" in told and len(told) < 300
+    assert api.data("GET", path_of("x"))["state"] == "enrolling"
+    for body in (b"", b"{}", b" {}\n", b"null"):
+        api.data(method, place, body)
+    api.data("POST", path_of("x", "resume"))
+
+
 DEEP = 100_000
 NOT_JSON = [
     b"{",

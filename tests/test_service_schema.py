@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from contextlib import closing
+from keyword import iskeyword
 
 import pytest
 import schemathesis
@@ -106,15 +107,61 @@ def test_the_document_is_valid_openapi():
         assert schema.get("description"), name
 
 
-def test_the_examples_of_the_document_fit_its_schemas():
+def misfits(content):
+    """Return what about an example does not fit its schema; names that the schema does not know are among it."""
+    closed = copy.deepcopy(DOCUMENT["components"])
+    for schema in closed["schemas"].values():
+        schema["additionalProperties"] = False
+    return list(Draft202012Validator(content["schema"] | {"components": closed}).iter_errors(content["example"]))
+
+
+def test_the_examples_of_requests_fit_their_schemas():
     found = 0
     for path, method, operation in PLAIN:
         for content in operation.get("requestBody", {}).get("content", {}).values():
-            validator = Draft202012Validator(content["schema"] | {"components": DOCUMENT["components"]})
-            assert not list(validator.iter_errors(content["example"])), (method, path)
-            assert content["example"]
+            assert content["example"] and not misfits(content), (method, path)
             found += 1
     assert found == 9
+
+
+def test_every_success_has_an_example_that_fits_its_schema():
+    found = 0
+    for path, method, operation in PLAIN:
+        for status, answer in operation["responses"].items():
+            content = answer["content"].get("application/json")
+            if status < "400" and content is not None:
+                assert content["example"] and not misfits(content), (method, path, status)
+                found += 1
+        if path.endswith("/assignments"):
+            news = {status: operation["responses"][status]["content"]["application/json"] for status in ("200", "201")}
+            assert {status: one["example"]["new"] for status, one in news.items()} == {"200": False, "201": True}
+    assert found == len(PLAIN)  # less /export and /metrics, but two may answer 200 and 201
+
+
+def test_an_example_that_does_not_fit_would_be_found_out():
+    content = DOCUMENT["paths"]["/experiments/{name}/status"]["get"]["responses"]["200"]["content"]["application/json"]
+    for change in ({"n_events": "many"}, {"stale": 1}, {"arms": [{"arm": "pie"}]}):
+        assert misfits(content | {"example": content["example"] | change})
+
+
+def test_times_are_marked_as_times():
+    marked = 0
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        for field, kind in schema.get("properties", {}).items():
+            is_time = field == "at" or field.endswith("_at")
+            assert (kind.get("items", kind).get("format") == "date-time") == is_time, (name, field)
+            marked += is_time
+    assert marked == 8
+
+
+def test_names_in_paths_say_how_long_they_may_be():
+    lengths = {
+        (one["name"], one["schema"]["minLength"], one["schema"]["maxLength"])
+        for _, _, operation in PLAIN
+        for one in operation.get("parameters", [])
+        if one["in"] == "path"
+    }
+    assert lengths == {("name", 1, 200), ("unit", 1, 500), ("arm", 1, 200)}
 
 
 @pytest.mark.parametrize(("path", "method", "operation"), PLAIN, ids=[f"{method} {path}" for path, method, _ in PLAIN])
@@ -142,6 +189,11 @@ def test_every_operation_is_described_with_its_errors(path, method, operation):
 def test_operations_have_names_of_their_own():
     summaries = [operation["summary"] for _, _, operation in PLAIN]
     assert len(set(summaries)) == len(summaries)
+    names = [operation["operationId"] for _, _, operation in PLAIN]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() and name.islower() and not iskeyword(name) for name in names)
+    assert {"list_experiments", "assign", "reward", "status", "pause", "pause_arm", "what_if"} <= set(names)
+    assert not {"export", "delete", "default"} & set(names)  # which are words of JavaScript
 
 
 def test_the_document_says_what_happens_where_there_is_no_operation(service):

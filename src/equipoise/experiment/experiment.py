@@ -430,7 +430,8 @@ class Experiment:
             Where to; a file that exists is replaced when the new one is complete. A file that is open must be so for
             text, or for bytes where Parquet is written.
         format : {"csv", "jsonl", "parquet"}, optional
-            By the path's ending if it is not given. Parquet needs the extra `frames`.
+            By the path's ending if it is not given. Parquet needs the extra `frames`. Units are as they were given: a
+            spreadsheet that opens the CSV takes one that begins with = for a formula.
         """
         from equipoise.experiment.exporting import export
 

@@ -88,6 +88,7 @@ def _routes(core: Any) -> Any:
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,  # of which generators make the names of methods
     )
     app.state.core = core
     for module in (units, experiments, records, operations):

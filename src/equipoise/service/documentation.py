@@ -11,12 +11,14 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
 
 from equipoise import __version__
+from equipoise.service.examples import EXAMPLES
 from equipoise.service.routing import NO_KEY, GuardedRoute, allow
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_LINKS = {"documentation": "/docs", "openapi": "/openapi.json", "health": "/healthz"}
+# All links are relative, so that they hold wherever a proxy puts the service.
+_LINKS = {"documentation": "docs", "openapi": "openapi.json", "health": "healthz"}
 _FILES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -29,14 +31,14 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Equipoise API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="page"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="docs/swagger-ui-bundle.js"></script>
 <script>
 SwaggerUIBundle({
-  url: "/openapi.json", dom_id: "#page", deepLinking: true, persistAuthorization: false, validatorUrl: null
+  url: "openapi.json", dom_id: "#page", deepLinking: true, persistAuthorization: false, validatorUrl: null
 })
 </script>
 </body>
@@ -93,14 +95,17 @@ An address that is not here is answered with 404, and a method that an address d
 def _document(app: FastAPI) -> dict[str, Any]:
     description = f"{app.description}{_NO_SUCH_OPERATION}"
     document = get_openapi(title=app.title, version=app.version, description=description, routes=app.routes)
+    document["servers"] = [{"url": "."}]  # where the document is
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            operation.pop("operationId", None)
             if path not in ("/healthz", "/readyz"):
                 operation["security"] = [{"key": []}]
             for status, answer in operation["responses"].items():
                 _describe(document, status, answer)
+            if "201" in operation["responses"]:  # and 200 says that it was there before
+                before = operation["responses"]["200"]["content"]["application/json"]
+                before["example"] |= {"new": False} if "new" in before["example"] else {}
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 fields = _model(document, content["schema"])["properties"]
                 examples = {name: field["examples"][0] for name, field in fields.items() if "examples" in field}
@@ -109,19 +114,27 @@ def _document(app: FastAPI) -> dict[str, Any]:
 
 
 def _describe(document: dict[str, Any], status: str, answer: dict[str, Any]) -> None:
-    """Say what an answer is, where the framework only says that it is one."""
+    """Say what an answer is, where the framework only says that it is one, and what it looks like."""
     [*contents] = answer["content"].values()
     if answer["description"] == "Successful Response":
         answer["description"] = _model(document, contents[0]["schema"])["description"]
+    if status < "400" and "application/json" in answer["content"]:
+        answer["content"]["application/json"]["example"] = dict(EXAMPLES[_name(contents[0]["schema"])])
     if status >= "400":  # whatever a route answers otherwise, its errors are JSON
         answer["content"] = {"application/json": contents[0]}
 
 
 def _model(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the model that a schema refers to, as the only thing or as one of several."""
-    [reference] = [one["$ref"] for one in (schema, *schema.get("anyOf", ())) if "$ref" in one]
-    found: dict[str, Any] = document["components"]["schemas"][reference.rpartition("/")[2]]
+    """Return the model that a schema refers to."""
+    found: dict[str, Any] = document["components"]["schemas"][_name(schema)]
     return found
+
+
+def _name(schema: dict[str, Any]) -> str:
+    """Return the name of the model that a schema refers to, as the only thing or as one of several."""
+    [reference] = [one["$ref"] for one in (schema, *schema.get("anyOf", ())) if "$ref" in one]
+    name: str = reference.rpartition("/")[2]
+    return name
 
 
 def _assets() -> Path:

@@ -144,7 +144,8 @@ class Gate:
                 self._enter(exchange)
                 exchange.body = await self._read(exchange, receive, length, self._core.settings.body_bytes)
                 hot = self._lean.match(exchange.method, raw_path)
-                if hot is not None and not encoding and _JSON.fullmatch(content_type):
+                plain = not encoding and not scope["query_string"] and _JSON.fullmatch(content_type)
+                if hot is not None and plain:
                     exchange.route = hot[0]
                     begun = self._lean.begin(hot, exchange)
                     if begun is not None:

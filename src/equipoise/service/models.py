@@ -123,7 +123,9 @@ class HowToFinish(Body):
     anyway: StrictBool = Field(False, description="Even while rewards are held back.", examples=[False])
 
 
-# Answers
+# Answers; what they look like is in `examples.py`
+
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class Failure(BaseModel):
@@ -144,9 +146,9 @@ class Arm(BaseModel):
 class Description(BaseModel):
     """What an experiment is made with, and whether it takes new units."""
 
-    name: str = Field(examples=["fractions"])
+    name: str
     state: Literal["enrolling", "paused", "stopped", "finished"]
-    created_at: str
+    created_at: Instant
     arms: list[Arm]
     configuration: dict[str, Any]
 
@@ -156,7 +158,7 @@ class Listed(BaseModel):
 
     name: str
     state: str
-    created_at: str
+    created_at: Instant
     policy: dict[str, Any]
     n_arms: int
     n_assigned: int
@@ -172,12 +174,12 @@ class Listing(BaseModel):
 class Assignment(BaseModel):
     """The arm of a unit, and how it came to it."""
 
-    unit: str = Field(examples=["student-42"])
-    arm: str = Field(examples=["number line"])
+    unit: str
+    arm: str
     number: int
     probability: float
     forced: bool
-    at: str
+    at: Instant
     new: bool = Field(description="Whether it was made now.")
 
 
@@ -195,7 +197,7 @@ class UnitState(BaseModel):
     number: int
     probability: float
     forced: bool
-    at: str
+    at: Instant
     new: bool
     state: str
     reward: float | None
@@ -257,8 +259,8 @@ class State(BaseModel):
 
     name: str
     state: str
-    created_at: str
-    at: str
+    created_at: Instant
+    at: Instant
     policy: dict[str, Any]
     direction: str
     missing: str
@@ -282,7 +284,7 @@ class Past(BaseModel):
 
     arms: list[str]
     number: list[int]
-    at: list[str]
+    at: list[Instant]
     assigned: list[list[int]]
     rewarded: list[list[int]]
     mean: list[list[float | None]]
@@ -294,7 +296,7 @@ class Event(BaseModel):
 
     number: int
     kind: str
-    at: str
+    at: Instant
     who: str | None
     unit: str | None
     arm: str | None

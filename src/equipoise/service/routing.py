@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from equipoise.errors import EquipoiseError, InvalidInput, visible
+from equipoise.experiment.texts import LONGEST_NAME, LONGEST_UNIT
 from equipoise.keys import ADMIN, ASSIGNER, READER, Key
 from equipoise.service.bodies import NotJson, check_size, decoded_body
 from equipoise.service.core import Core
@@ -126,6 +127,7 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         handler, roles, route, field = super().get_route_handler(), self.roles, self.path_format, self.body_field
+        parameters = tuple(parameter.alias for parameter in self.dependant.query_params)
 
         async def guarded(request: Request) -> Response:
             exchange = request.scope["state"]["exchange"]
@@ -135,6 +137,8 @@ class GuardedRoute(APIRoute):
                 key: Key = exchange.key
                 # Without an experiment in the path, what a key for one experiment may see is up to the route.
                 key.require(roles, key.experiment if name is None else decoded(name))
+                # What needs no key is asked for by monitors and browsers, which put things of their own behind it.
+                _check_nothing_else(request, parameters, exchange.body if field is None else None)
             try:
                 data, body = None, exchange.body
                 if field is not None and body:
@@ -150,6 +154,24 @@ class GuardedRoute(APIRoute):
                 return unexpected(error, exchange.request_id, route)
 
         return guarded
+
+
+def _check_nothing_else(request: Request, parameters: tuple[str, ...], unwanted: bytes | None) -> None:
+    """Refuse what would be ignored: a parameter that is not known is misspelt, and somebody waits for its effect.
+
+    An empty object is welcome where no body is: it says nothing, and some programs always send one.
+    """
+    for name in request.query_params:
+        if name not in parameters:
+            takes = f"has the parameters {', '.join(parameters)}" if parameters else "has no parameters"
+            raise InvalidInput(f"this address {takes}; got {_short(name)}", hint="see /docs for what there is")
+    if unwanted is not None and unwanted.strip() not in (b"", b"{}", b"null"):
+        got = _short(unwanted[:100].decode("utf-8", "replace"))
+        raise InvalidInput(f"this address takes no body; got {got}", hint="send it without one")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 async def answer(
@@ -255,15 +277,21 @@ Caller = Annotated[Key, Depends(_key)]
 Gone = Annotated[Callable[[], Awaitable[None]], Depends(_gone)]
 
 
-def _name(name: Annotated[str, Path(description="The experiment.", examples=["fractions"])]) -> str:
+def _place(description: str, example: str, longest: int) -> Any:
+    """Return a name in a path, with what its length may be once decoded; as it is sent, it may be longer."""
+    lengths = {"minLength": 1, "maxLength": longest}
+    return Path(description=description, examples=[example], json_schema_extra=lengths)
+
+
+def _name(name: Annotated[str, _place("The experiment.", "fractions", LONGEST_NAME)]) -> str:
     return decoded(name)
 
 
-def _unit(unit: Annotated[str, Path(description="Who was assigned.", examples=["student-42"])]) -> str:
+def _unit(unit: Annotated[str, _place("Who was assigned.", "student-42", LONGEST_UNIT)]) -> str:
     return decoded(unit)
 
 
-def _arm(arm: Annotated[str, Path(description="The arm.", examples=["pie"])]) -> str:
+def _arm(arm: Annotated[str, _place("The arm.", "pie", LONGEST_NAME)]) -> str:
     return decoded(arm)
 
 

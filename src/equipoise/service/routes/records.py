@@ -111,13 +111,16 @@ def _page(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
     summary="All units as a table",
 )
 @allow(*READERS)
-async def export(
+async def export_units(
     core: Service,
     key: Caller,
     name: ExperimentName,
     format: Annotated[Literal["csv", "jsonl", "parquet"], Query(description="Kind of file.")] = "csv",  # noqa: A002
 ) -> Any:
-    """Return one row per unit, with its assignment and reward, as it is read."""
+    """Return one row per unit, with its assignment and reward, as it is read.
+
+    Units are as they were given: a spreadsheet that opens the CSV takes one that begins with = for a formula.
+    """
     experiment = await core.work(name, key, lambda found: found)
     pieces = await exported(experiment, format)
     headers = {"content-disposition": f'attachment; filename="export.{format}"'}
