@@ -68,16 +68,17 @@ def shrunk(mean, noise, least, caution):
 
 
 def tempered(pulls, mean, std):
-    """Return means and stds with the largest std, and the mean of that arm, within the limit for one that is alone."""
+    """Return means and stds with one extreme reward made smaller, and no spread where there are rounding errors."""
     largest, others = np.argmax(std), np.arange(std.size) != np.argmax(std)
-    most = 6 * pulls[largest] ** 0.25 * std[others].max()
-    if most == 0 or std[largest] <= most:
-        return mean, std
-    centre = mean[others].mean()
-    return (
-        np.where(others, mean, centre + (mean - centre) * most / std[largest]),
-        np.where(others, std, most),
-    )
+    n, second, centre = pulls[largest], std[others].max(), mean[others].mean()
+    most = 6 * n**0.25 * second
+    if 0 < most < std[largest]:
+        errors = np.abs(mean[largest] - centre) / (std[largest] / np.sqrt(n))
+        unsure = 3 * second / std[largest] + np.abs(mean[others] - centre).max() / (std[largest] / np.sqrt(n))
+        if np.abs(errors - 1) <= 0.02 + unsure:
+            mean = np.where(others, mean, centre + (mean - centre) * most / std[largest])
+            std = np.where(others, std, most)
+    return mean, np.where(std < 1e-9 * std.max(), 0, std)
 
 
 def expected_beliefs(pulls, mean, std, caution):
@@ -295,21 +296,23 @@ def test_a_pull_is_the_one_that_raises_the_trade_off_most(weight):
             assert max(value) - value[arm] <= 0.01 * (max(value) - min(value))
 
 
-def test_windowed_it_cannot_be_guessed_from_the_first_pull_on():
-    policy = eq.PooledBalance(reward_weight=0.8, tracking="windowed")
-    orders = set()
-    for seed in range(20):
-        bandit = eq.Bandit(policy, 5, seed=seed)
-        rounds = []
-        for k in range(20):  # no reward comes back
+@pytest.mark.parametrize("n_arms", [2, 5, 30])
+def test_windowed_no_arm_is_certain_or_impossible(n_arms):
+    policy, orders = eq.PooledBalance(reward_weight=0.8, tracking="windowed"), set()
+    for seed in range(10):
+        bandit, order = eq.Bandit(policy, n_arms, seed=seed), []
+        for _ in range(20 * n_arms):  # no reward comes back
             chances = policy.probabilities(bandit.stats)
-            least = bandit.stats.assigned == bandit.stats.assigned.min()
-            assert chances == pytest.approx(least / least.sum())
-            rounds.append(bandit.ask())
-            if k % 5 == 4:
-                assert sorted(rounds[-5:]) == list(range(5))
-        orders.add(tuple(rounds))
-    assert len(orders) == 20
+            assert chances.min() >= 0.02 / n_arms
+            assert chances.max() < 0.75
+            order.append(bandit.ask())
+            lag = bandit.stats.assigned - bandit.stats.n_assigned / n_arms
+            assert np.abs(lag).max() < 10  # as equal as ten pulls more could make them
+        orders.add(tuple(order))
+    assert len(orders) == 10
+    # Forced for lack of pulls, not of rewards.
+    few = summary([4, 5_000], [0.0, 1.0], [0.1, 0.1])
+    assert policy.probabilities(few) == pytest.approx([0.99, 0.01])
 
 
 def test_floors_come_first_and_are_kept():
@@ -339,10 +342,10 @@ def test_windowed_pulls_have_chances_and_go_where_the_marginal_ones_go():
 
 
 def test_rewards_that_never_come_leave_a_balanced_experiment():
-    for tracking in ("marginal", "windowed"):
+    for tracking, off in (("marginal", 0), ("windowed", 10)):
         bandit = eq.Bandit(eq.PooledBalance(reward_weight=0.9, tracking=tracking), 4)
         bandit.ask(400)
-        assert bandit.stats.assigned.tolist() == [100] * 4
+        assert np.abs(bandit.stats.assigned - 100).max() <= off
 
 
 def test_a_batch_is_spread_as_its_pulls_would_be_one_by_one():
@@ -391,18 +394,46 @@ def test_an_extreme_reward_starves_no_arm(outlier, n_arms, place):
             assert min(bandit.target().values()) > 0.5 / n_arms
 
 
-def test_a_reward_is_put_down_as_extreme_only_where_one_arm_stands_alone():
-    pulls, mean, std = np.full(5, 16), np.array([0.0, 0.5, 1.0, 1.5, 100.0]), np.array([1.0, 2.0, 1.0, 0.5, 30.0])
-    same_beliefs(pulls, mean, std)
+def test_a_reward_is_put_down_as_extreme_only_where_it_explains_what_is_seen():
+    pulls, std = np.full(5, 16), np.array([1.0, 2.0, 1.0, 0.5, 400.0])
+    mean = np.array([0.0, 0.5, 1.0, 1.5, 0.75 + 400 / 4])  # one standard error from the others
     limit = 6 * 2 * 2.0  # six times the fourth root of 16 times the next largest
-    smaller = np.array([*mean[:4], 0.75 + (100 - 0.75) * limit / 30]), np.array([*std[:4], limit])
-    for one, other in ((std, smaller[1]), ([*std[:4], 3e6], smaller[1])):
-        assert beliefs(pulls, mean, one)[1] == pytest.approx(beliefs(pulls, mean, other)[1])
-    assert np.diff(beliefs(pulls, mean, std)[0]) == pytest.approx(np.diff(beliefs(pulls, *smaller)[0]))
-    for more in (np.array([*std[:4], 23.9]), np.array([1.0, 30.0, 1.0, 0.5, 30.0])):  # not quite as large; not alone
-        assert tempered(pulls, mean, more)[1] is more
-        same_beliefs(pulls, mean, more)
-    same_beliefs(pulls * 16, mean, [1.0, 2.0, 1.0, 0.5, 47.9])  # known better: the limit is twice as large
+    smaller = np.array([*mean[:4], 0.75 + 100 * limit / 400]), np.array([*std[:4], limit])
+    same_beliefs(pulls, mean, std)
+    ours, wanted = beliefs(pulls, mean, std), beliefs(pulls, *smaller)
+    assert ours[1] == pytest.approx(wanted[1])
+    assert np.diff(ours[0]) == pytest.approx(np.diff(wanted[0]))
+    for other_mean, other_std in (
+        ([*mean[:4], 0.75 + 1.1 * 400 / 4], std),  # further away: several rewards
+        ([*mean[:4], 0.75], std),  # not moved at all
+        (mean, [1.0, 300.0, 1.0, 0.5, 400.0]),  # not alone
+        ([*mean[:4], 0.75 + 23 / 4], [*std[:4], 23.0]),  # not as large
+    ):
+        other_mean, other_std = np.array(other_mean), np.array(other_std)
+        np.testing.assert_array_equal(tempered(pulls, other_mean, other_std)[1], other_std)
+        same_beliefs(pulls, other_mean, other_std)
+
+
+@pytest.mark.parametrize("ratio", [30, 100, 1_000])
+def test_an_arm_that_really_has_a_large_spread_gets_its_share(ratio):
+    arms = eq.Gaussian(mean=[0, 0, 0], std=[1, 1, ratio])
+    runs = eq.simulate(eq.PooledBalance(reward_weight=0.2), arms, 10_000, 100, seed=5, checkpoints=[1_000, 10_000])
+    wanted = eq.optimal_allocation(arms.mean, arms.std, reward_weight=0.2)[2]
+    # In a tenth of the steps its mean is where one extreme reward would have put it, and the others are pulled.
+    lack = wanted - runs.frequency[0, :, :, 2]
+    assert np.median(lack, axis=0).max() < 0.15
+    assert lack.max() < 0.3
+
+
+def test_rounding_errors_are_no_spread():
+    for noise in (1e-10, 1e-14):
+        rewards = np.random.default_rng(9).normal(0, 1, size=(5, 4_001))
+        rewards[2, :10] = 0.3 + noise * rewards[2, :10]
+        bandit = eq.Bandit(eq.PooledBalance(reward_weight=0.0), 5)
+        for _ in range(4_000):
+            arm = bandit.ask()
+            bandit.tell(arm, rewards[arm][bandit.stats.pulls[arm]])
+        assert bandit.stats.pulls.min() > 0.8 * 4_000 / 5
 
 
 def test_one_tight_pair_of_rewards_starves_no_arm():

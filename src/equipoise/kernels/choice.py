@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 
 @compiled
+def _lacks_rewards(rule: Rule, pulls: IntArray) -> bool:
+    for i in range(pulls.size):
+        if pulls[i] < rule.rewards_needed:
+            return True
+    return False
+
+
+@compiled
 def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
     """Return the arm that must be pulled whatever the estimates say, or -1.
 
@@ -34,25 +42,31 @@ def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
     draw more people to the same arm.
     """
     fewest = 0
-    too_few = False
     for i in range(assigned.size):
         if assigned[i] < assigned[fewest]:
             fewest = i
-        if pulls[i] < rule.rewards_needed:
-            too_few = True
-    if too_few or assigned[fewest] < rule.forcing * math.sqrt(t):
+    if _lacks_rewards(rule, pulls) or assigned[fewest] < rule.forcing * math.sqrt(t):
         return fewest
     return -1
 
 
 @compiled
-def _share_among_fewest(assigned: IntArray, fewest: int, probability: FloatArray) -> None:
-    """Write equal chances of the arms with the fewest assignments, so that nobody can guess which of them is next."""
-    n_fewest = 0
-    for i in range(assigned.size):
-        n_fewest += assigned[i] == fewest
-    for i in range(assigned.size):
-        probability[i] = 1.0 / n_fewest if assigned[i] == fewest else 0.0
+def _force_at_random(
+    rule: Rule, arm: int, t: int, assigned: IntArray, pulls: IntArray, target: FloatArray, probability: FloatArray
+) -> None:
+    """Write chances that lead to what is forced, yet leave every arm possible, so that nobody can know the next one.
+
+    Until every arm has the rewards it needs, that is towards equal numbers of those who come (since arms changed);
+    after that towards the arm that has too few.
+    """
+    if _lacks_rewards(rule, pulls):
+        for i in range(target.size):
+            target[i] = 1.0 / target.size
+        track(WINDOWED, rule.window, rule.mixing, t, target, assigned, probability)
+        return
+    for i in range(probability.size):
+        probability[i] = rule.mixing / probability.size
+    probability[arm] += 1.0 - rule.mixing
 
 
 @compiled
@@ -100,7 +114,7 @@ def decide_since(
     n_arms = assigned.size
     arm = forced_arm(rule, t, assigned, pulls)
     if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
-        _share_among_fewest(assigned, assigned[arm], probability)
+        _force_at_random(rule, arm, tracked_t, tracked, pulls, work[0], probability)
         return RANDOM, True
     if arm >= 0:
         return arm, True

@@ -28,9 +28,11 @@ _LEAST_DISTANCE = 0.001
 _TAILS = 2.0
 # An arm whose rewards were all the same is believed as if it had this many more, of typical spread.
 _UNSEEN = 4.0
-# How many times the next largest spread the largest may be, times the fourth root of its arm's rewards, before it is
-# put down to a single reward.
+# How many times the next largest spread the largest may be, times the fourth root of its arm's rewards, if a single
+# reward may have made it.
 _ALONE = 6.0
+# A spread that is smaller than the largest by so much is that of rounding errors.
+_ROUNDING = 1e-9
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
 _LOST = 3
 _MAX_STEPS = 20
@@ -66,7 +68,7 @@ def believe(
         return
     for i in range(n_arms):
         believed_mean[i], believed_std[i] = mean[i] - centre, std[i]
-    _temper_the_largest(pulls, believed_mean, believed_std)
+    _temper(pulls, believed_mean, believed_std)
     unit = _believe_spreads(pooling, caution, pulls, believed_std, work[0], work[1])
     if unit == 0.0:
         _believe_without_spread(pulls, believed_mean, believed_std)
@@ -139,11 +141,12 @@ def _believe_rates(
 
 
 @compiled
-def _temper_the_largest(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
-    """Make one extreme reward smaller, if the spread of one arm is far beyond that of every other.
+def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
+    """Make one extreme reward smaller, if the spread of one arm is far beyond all others and one reward explains it.
 
-    A reward that far exceeds all others moves the mean and the spread of its arm in proportion. What its arm really is
-    like shows in the end: the limit grows with the rewards.
+    A reward that far exceeds all others moves the spread of its arm, and moves its mean by one standard error exactly:
+    by D / n and D / sqrt(n) in n rewards. An arm that really has a large spread shows that soon, as its mean is
+    elsewhere; if not by its mean then in the end, as the limit grows with the rewards.
     """
     largest, second = 0, -1
     for i in range(1, std.size):
@@ -151,17 +154,26 @@ def _temper_the_largest(pulls: IntArray, mean: FloatArray, std: FloatArray) -> N
             largest, second = i, largest
         elif second < 0 or std[i] > std[second]:
             second = i
-    if second < 0 or std[second] == 0.0:
-        return
-    most = _ALONE * math.sqrt(math.sqrt(pulls[largest])) * std[second]
-    if std[largest] <= most:
-        return
-    centre = 0.0
+    if second >= 0 and std[second] > 0.0:
+        root = math.sqrt(pulls[largest])
+        most = _ALONE * math.sqrt(root) * std[second]
+        if std[largest] > most:
+            centre, furthest = 0.0, 0.0
+            for i in range(std.size):
+                if i != largest:
+                    centre += mean[i] / (std.size - 1)
+            for i in range(std.size):
+                if i != largest:
+                    furthest = max(furthest, abs(mean[i] - centre))
+            errors = root * abs(mean[largest] - centre) / std[largest]
+            # How far from one that may be: the arm's other rewards, and what its mean would be without that one.
+            if abs(errors - 1.0) <= 0.02 + (3.0 * std[second] + root * furthest) / std[largest]:
+                mean[largest] = centre + (mean[largest] - centre) * (most / std[largest])
+                std[largest] = most
+    nothing = _ROUNDING * std[largest]
     for i in range(std.size):
-        if i != largest:
-            centre += mean[i] / (std.size - 1)
-    mean[largest] = centre + (mean[largest] - centre) * (most / std[largest])
-    std[largest] = most
+        if std[i] < nothing:
+            std[i] = 0.0
 
 
 @compiled
