@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from equipoise.client import calls
 from equipoise.client.downloads import Download
 from equipoise.client.senders import AsyncSender, Settings
+from equipoise.policies.recommended import policy_or_recommended
 
 if TYPE_CHECKING:
     import os
@@ -55,7 +56,8 @@ class AsyncClient:
         name: str,
         *,
         arms: Sequence[str],
-        policy: Policy,
+        policy: Policy | None = None,
+        reward_weight: float | None = None,
         seed: int | None = None,
         floor: float | Sequence[float] | Mapping[str, float] = 0.0,
         control: str | None = None,
@@ -72,7 +74,7 @@ class AsyncClient:
         call = calls.create(
             name,
             arms=arms,
-            policy=policy,
+            policy=policy_or_recommended(policy, reward_weight),
             seed=seed,
             floor=floor,
             control=control,

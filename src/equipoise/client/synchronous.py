@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from equipoise.client import calls
 from equipoise.client.downloads import Download
 from equipoise.client.senders import Sender, Settings
+from equipoise.policies.recommended import policy_or_recommended
 
 if TYPE_CHECKING:
     import os
@@ -69,7 +70,8 @@ class Client:
         name: str,
         *,
         arms: Sequence[str],
-        policy: Policy,
+        policy: Policy | None = None,
+        reward_weight: float | None = None,
         seed: int | None = None,
         floor: float | Sequence[float] | Mapping[str, float] = 0.0,
         control: str | None = None,
@@ -86,7 +88,7 @@ class Client:
         call = calls.create(
             name,
             arms=arms,
-            policy=policy,
+            policy=policy_or_recommended(policy, reward_weight),
             seed=seed,
             floor=floor,
             control=control,

@@ -20,6 +20,7 @@ from equipoise.experiment.state import load_state
 from equipoise.experiment.status import describe, read_status
 from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
 from equipoise.experiment.units import read_unit
+from equipoise.policies.recommended import policy_or_recommended
 from equipoise.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class Experiment:
         name: str,
         *,
         arms: Sequence[str],
-        policy: Policy,
+        policy: Policy | None = None,
+        reward_weight: float | None = None,
         seed: int | None = None,
         floor: float | Sequence[float] | Mapping[str, float] = 0.0,
         control: str | None = None,
@@ -120,8 +122,11 @@ class Experiment:
             What to call it; unique in the store.
         arms : sequence of str
             Names of the arms.
-        policy : Policy
+        policy : Policy, optional
             How to assign.
+        reward_weight : float, optional
+            Instead of a policy: the dial between reward (1) and accuracy (0) of the one we recommend, `PooledBalance`
+            with assignments that are drawn at random.
         seed : int, optional
             What the random numbers depend on; drawn and logged if it is not given.
         floor : float, one per arm, or by arm's name
@@ -149,7 +154,7 @@ class Experiment:
         opened = _opened(store)
         checked_text("name", name, LONGEST_NAME)
         configuration = checked_configuration(
-            policy=policy,
+            policy=policy_or_recommended(policy, reward_weight),
             seed=seed,
             warm_up=warm_up,
             control=control,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from equipoise.errors import InvalidInput
 from equipoise.policies.pooled_balance import PooledBalance
 
 if TYPE_CHECKING:
@@ -21,3 +22,12 @@ def recommended(reward_weight: float) -> Policy:
     PooledBalance(reward_weight=0.8, tracking='windowed')
     """
     return PooledBalance(reward_weight=reward_weight, tracking="windowed")
+
+
+def policy_or_recommended(policy: Policy | None, reward_weight: float | None) -> Policy:
+    """Return the policy that was given, or the one for the weight that was given; it must be one of the two."""
+    if policy is not None and reward_weight is None:
+        return policy
+    if policy is None and reward_weight is not None:
+        return recommended(reward_weight)
+    raise InvalidInput(f"give a policy or a reward_weight; got {'neither' if policy is None else 'both'}")

@@ -5,11 +5,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from equipoise.errors import ExperimentExists, InvalidInput
+from equipoise.errors import ExperimentExists
 from equipoise.experiment import Experiment, MissingReward, StoppingRule
 from equipoise.keys import Key
 from equipoise.policies import Policy
-from equipoise.policies.recommended import recommended
+from equipoise.policies.recommended import policy_or_recommended
 from equipoise.service import models
 from equipoise.service.core import Core, plain
 from equipoise.service.routing import (
@@ -158,12 +158,8 @@ _arm_change(
 def _settings(body: models.NewExperiment) -> dict[str, Any]:
     """Return what `Experiment.create` takes."""
     data = body.model_dump(exclude={"name", "policy", "reward_weight", "missing", "stopping"})
-    if (body.policy is None) == (body.reward_weight is None):
-        given = "neither" if body.policy is None else "both"
-        raise InvalidInput(f"give a policy or a reward_weight; got {given}")
-    data["policy"] = (
-        recommended(body.reward_weight) if body.reward_weight is not None else Policy.from_dict(body.policy or {})
-    )
+    policy = None if body.policy is None else Policy.from_dict(body.policy)
+    data["policy"] = policy_or_recommended(policy, body.reward_weight)
     data["missing"] = None if body.missing is None else MissingReward.from_dict(body.missing)
     data["stopping"] = [StoppingRule.from_dict(rule) for rule in body.stopping]
     return data
