@@ -30,7 +30,7 @@ from typer.main import get_command
 import equipoise as eq
 from equipoise.cli.application import app
 from equipoise.keys import create_key
-from equipoise.service import protocol
+from equipoise.service import protocol, streaming
 from equipoise.service.core import Core
 from equipoise.service.failures import STATUS, Overloaded
 from equipoise.service.processes import GRACE_SECONDS
@@ -324,18 +324,18 @@ def test_the_limits_of_the_proxies_are_those_of_the_service():
 def test_the_proxies_give_time_to_what_the_service_gives_time_to(monkeypatch):
     asked = []
 
-    async def noted(core, action, *, long=False):
-        asked.append(long)
+    async def noted(*_):
+        asked.append("long")
         raise Overloaded("it is only asked what is long")
 
-    monkeypatch.setattr(Core, "elsewhere", noted)
+    monkeypatch.setattr(Core, "long_work", noted)
     long = {"export"}  # a stream, which is long by itself
     with serving_here(eq.open_store("memory:"), Settings(open=True)) as here:
         for row in TABLE:
             asked.clear()
             path = row.route.format(name="x", unit="ada", arm="a", file="y") + row.rest
             httpx.request(row.method, here.url + path, json=row.body, timeout=60)
-            if any(asked):
+            if asked:
                 long.add(row.route.rpartition("/")[2])
     for path, pattern in ((NGINX, r"location ~ /\((.*)\)\$ "), (CADDYFILE, r"@long path_regexp /\((.*)\)\$")):
         (named,) = re.findall(pattern, path.read_text())
@@ -569,7 +569,7 @@ def below_a_prefix(proxy):
         ("location / ", "location /equipoise/ "),
         ("location = /experiments", "location = /equipoise/experiments"),
         ("location = /metrics", "location = /equipoise/metrics"),
-        ("proxy_pass http://equipoise;", "proxy_pass http://equipoise$equipoise_path;"),
+        ("proxy_pass http://equipoise;", "proxy_pass http://equipoise$below;"),
     ):
         assert old in text
         text = text.replace(old, new)
@@ -705,6 +705,7 @@ def test_limits_on_the_page_are_those_of_the_service():
         "time a connection stays open without a request": LIMITS.idle_seconds,
         "head of a request": protocol._MOST_HEAD_BYTES,
         "events in one answer": MOST_EVENTS,
+        "exports being written, per process": streaming.MOST_EXPORTS,
     }
     defaults = {option: one.default for one in get_command(app).commands["serve"].params for option in one.opts}
     assert all(defaults[option] == value for option, value in found.items() if option.startswith("--"))

@@ -131,8 +131,8 @@ def test_a_large_body_is_read_elsewhere(here, api, monkeypatch):
     assert [name.startswith("equipoise-work") for name in read] == [False, True, True]
 
 
-def test_who_sends_a_large_body_when_there_is_too_much_to_do_is_told_to_come_again(api, monkeypatch):
-    monkeypatch.setattr("equipoise.service.core._MOST_WAITING", 0)
+def test_who_sends_a_large_body_when_there_is_too_much_to_do_is_told_to_come_again(here, api, monkeypatch):
+    monkeypatch.setattr(here.core._threads, "_most", 0)
     large = {"rewards": [{"unit": f"nobody knows {i}", "reward": 1} for i in range(9_000)]}
     answer = api("POST", path_of("x", "rewards", "many"), large)
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
