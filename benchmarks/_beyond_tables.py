@@ -23,7 +23,7 @@ def print_tables(results: list[Result], ours: str, paper: str, randomised: str, 
     print("\n## Other policies that aim at the trade-off\n")
     _print_others(results, ours, paper)
     print("\n## What each part contributes\n")
-    _print_ablations(results, ours, ablations)
+    _print_ablations(results, ablations)
 
 
 def groups(results: list[Result]) -> dict[str, list[Result]]:
@@ -152,13 +152,14 @@ def _log_ratios(results: list[Result], name: str, ours: str) -> np.ndarray:
     return np.concatenate(found)
 
 
-def _print_ablations(results: list[Result], ours: str, ablations: list[str]) -> None:
-    _print_row("rule", "regret, times ours (mean over instances and n)", "largest", "worse than eta = 1", head=True)
-    members = [one for one in results if ablations[0] in one["policies"]]
-    if not members:  # a file of results with the two rules alone
+def _print_ablations(results: list[Result], ablations: list[str]) -> None:
+    """Print how each compares with the first, which is the whole rule in as many runs."""
+    members = [one for one in results if ablations and ablations[0] in one["policies"]]
+    if not members:  # a file of results without them
         return
-    for name in [ours, *ablations]:
-        every = _log_ratios(members, name, ours)
+    _print_row("rule", "regret, times that of the whole rule", "largest", "worse than eta = 1", head=True)
+    for name in ablations:
+        every = _log_ratios(members, name, ablations[0])
         share = 100 * np.concatenate([worse(one, name) for one in members]).mean()
         _print_row(name, f"{np.exp(every.mean()):.2f}", f"{np.exp(every.max()):.1f}", f"{share:.1f}%")
 

@@ -27,6 +27,7 @@ OURS, PAPERS = "PooledBalance", "eta = 1"
 FORCINGS = (1.0, 0.3, 0.1)
 RANDOMISED = "PooledBalance, windowed"
 ABLATIONS: dict[str, dict[str, Any]] = {
+    "PooledBalance, as it is": {},
     "without pooling": {"pooling": False},
     "difference tracking": {"tracking": "difference"},
     "without caution": {"caution": 0.0},

@@ -94,7 +94,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end in a traceback
             stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        app(prog_name="equipoise")
     except EquipoiseError as error:
         print(f"error: {told(error)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InvalidInput) else 1)
