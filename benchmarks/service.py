@@ -29,7 +29,7 @@ from _databases import databases
 from _timing import machine, verdict
 
 import equipoise as eq
-from equipoise.keys import create_key
+from equipoise.service.keys import create_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def echo_application() -> Any:
 def serve(url: str, port: int, workers: int) -> None:
     """Be the server."""
     from equipoise.service import Settings, processes
-    from equipoise.service.listening import open_port
+    from equipoise.service.processes import open_port
 
     settings = Settings()
     os.environ |= {processes.URL: url, processes.SETTINGS: settings.to_json(), processes.LOG_FORMAT: "text"}

@@ -21,12 +21,12 @@ from _timing import duration, ratio, seconds_per_call, show, verdict
 from scipy.optimize import minimize
 
 import equipoise as eq
-from equipoise.kernels import incremental
-from equipoise.kernels.incremental import change, start
-from equipoise.kernels.shares import WORK_ROWS
+from equipoise.kernels import incremental_solver as incremental
+from equipoise.kernels.incremental_solver import change, start
+from equipoise.kernels.solver import WORK_ROWS
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 REWARD_WEIGHT = 0.9
 LARGEST_FOR_PARAMETERS = 1_000  # cvxpy's parametrised form is quadratic in the arms: 447 GiB at 100,000

@@ -13,7 +13,7 @@ import numpy as np
 import equipoise as eq
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 MEAN = np.array([1.0, 1.5, 2.0])
 STD = np.array([0.5, 1.0, 2.0])

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 # numba's cache does not notice a change in what a kernel takes from another file; a new directory per state does.
 _root = Path(__file__).parents[1]
-_sources = [*sorted((_root / "src/equipoise/kernels").glob("*.py")), _root / "src/equipoise/log_codes.py"]
+_sources = [*sorted((_root / "src/equipoise/kernels").glob("*.py")), _root / "src/equipoise/unit_lifecycle.py"]
 _state = hashlib.sha256(b"".join(path.read_bytes() for path in _sources))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_root / ".numba_cache" / _state.hexdigest()[:16]))
 

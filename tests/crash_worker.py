@@ -14,7 +14,7 @@ import sqlalchemy.dialects.sqlite  # noqa: F401
 import store_worker  # noqa: F401  (compiles what decides)
 
 import equipoise as eq
-from equipoise.experiment import carrying_out as module
+from equipoise.experiment import execution as module
 
 N_CONTESTED = 40
 PAUSE = 0.03

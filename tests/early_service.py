@@ -6,8 +6,8 @@ import threading
 import time
 
 from equipoise import cli
-from equipoise.experiment import carrying_out as module
-from equipoise.service import lanes
+from equipoise.experiment import execution as module
+from equipoise.service import group_commit as lanes
 
 PAUSE = 0.03
 """How long the commit takes, so that hardly any kill misses it."""

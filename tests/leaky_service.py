@@ -6,7 +6,7 @@ import os
 import time
 
 from equipoise import cli
-from equipoise.service import gate
+from equipoise.service import middleware as gate
 
 
 def leak():

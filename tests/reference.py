@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 def tradeoff(allocation: Any, mean: Any, std: Any, reward_weight: float) -> float:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from equipoise.service import Settings
-    from equipoise.service.core import Core
+    from equipoise.service.service import Core
     from equipoise.store import Store
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1])}
@@ -104,8 +104,7 @@ def serving_here(store: Store, settings: Settings) -> Iterator[Here]:
     import uvicorn
 
     from equipoise.service import create_app
-    from equipoise.service.listening import open_port
-    from equipoise.service.processes import server_config
+    from equipoise.service.processes import open_port, server_config
 
     app = create_app(store, settings)
     server, listening = uvicorn.Server(server_config(lambda: app, settings)), open_port("127.0.0.1", 0)

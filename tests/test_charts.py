@@ -13,7 +13,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import charts
-from equipoise.charts import drawing
+from equipoise.charts import style as drawing
 
 
 def five(reward_weight: float = 0.9, **options: Any) -> charts.AllocationRecord:

@@ -20,8 +20,8 @@ import typer.main
 from command_runner import Result, Runner
 
 import equipoise as eq
-from equipoise import cli, printing
-from equipoise.cli.errors import Command
+from equipoise import cli, terminal
+from equipoise.cli.exit_codes import Command
 
 FIVE = ("--mean", "1,1.5,2,4,5", "--std", ",".join(repr(float(std)) for std in golden.FIVE_STDS))
 TWO = ("--mean", "1,2", "--std", "1,1")
@@ -495,7 +495,7 @@ def test_output_that_cannot_be_written_is_a_failure() -> None:
     ],
 )
 def test_numbers_of_a_column_are_rounded_alike(values: list[float], texts: list[str]) -> None:
-    assert printing.aligned(values) == texts
+    assert terminal.aligned(values) == texts
 
 
 # --- the command itself -----------------------------------------------------------------------------------------------

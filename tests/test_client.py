@@ -23,7 +23,9 @@ from flaky_server import OVERLOADED, REFUSED, RESET, SILENCE, FlakyServer, answe
 from tools import need
 
 import equipoise as eq
-from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, attempts, calls, senders
+from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, calls
+from equipoise.client import retries as attempts
+from equipoise.client import transport as senders
 from equipoise.experiment import ToldReward
 
 KEY = "eq_7_verysecret"
@@ -499,7 +501,7 @@ def test_a_table_in_parquet_is_handed_over_whole(connect, waits):
 
 
 def test_looking_costs_no_httpx():
-    code = "import sys, equipoise, equipoise.cli.application; sys.exit('httpx' in sys.modules)"
+    code = "import sys, equipoise, equipoise.cli.app; sys.exit('httpx' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

@@ -14,8 +14,8 @@ from both_clients import serving
 from command_runner import Runner
 
 import equipoise as eq
-from equipoise.client import senders
-from equipoise.keys import create_key
+from equipoise.client import transport as senders
+from equipoise.service.keys import create_key
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from both_clients import KINDS, connecting, members, serving
 import equipoise as eq
 from equipoise.client import AsyncClient, Client, RemoteExperiment
 from equipoise.errors import EquipoiseError
-from equipoise.keys import create_key, revoke_key
+from equipoise.service.keys import create_key, revoke_key
 
 SETTINGS = {
     "arms": ["line", "pie", "none"],

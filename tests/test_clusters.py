@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.sweeps import backends, playing
+from equipoise.simulation import sweeps as playing
+from equipoise.simulation import workers as backends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

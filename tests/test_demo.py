@@ -17,14 +17,12 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.charts import drawing
-from equipoise.demo import running
-from equipoise.demo.population import MISSING, Population
-from equipoise.demo.showing import snapshot
-from equipoise.demo.trial import Clock, Trial
-from equipoise.demo.verdict import verdict_lines
+from equipoise.charts import style as drawing
+from equipoise.demo import show as running
+from equipoise.demo.scenario import MISSING, Clock, Population, Trial
+from equipoise.demo.show import snapshot, verdict_lines
 from equipoise.paper.real_experiments import effort_experiment
-from equipoise.policies.recommended import recommended
+from equipoise.policies.pooled_balance import recommended
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
 COMMAND = [sys.executable, "-m", "equipoise.cli", "demo"]

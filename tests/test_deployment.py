@@ -28,15 +28,15 @@ from tools import need
 from typer.main import get_command
 
 import equipoise as eq
-from equipoise.cli.application import app
-from equipoise.keys import create_key
+from equipoise.cli.app import app
 from equipoise.service import protocol, streaming
-from equipoise.service.core import Core
-from equipoise.service.failures import STATUS, Overloaded
+from equipoise.service.error_responses import STATUS, Overloaded
+from equipoise.service.keys import create_key
 from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.routes.records import MOST_EVENTS
+from equipoise.service.service import Core
 from equipoise.service.settings import Settings
-from equipoise.store.addresses import database_at
+from equipoise.store.url import database_at
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -28,12 +28,12 @@ from store_worker import work
 import equipoise as eq
 from equipoise.experiment import Ask, Correct, Finish, Settle, Tell
 from equipoise.experiment.configuration import checked_arms, checked_configuration
-from equipoise.experiment.deciding import Decider, restricted
-from equipoise.experiment.planning import plan
+from equipoise.experiment.decider import Decider, restricted
+from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
 from equipoise.store.transaction import Transaction
-from equipoise.testing.stores import StoppedClock
+from equipoise.testing.store_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
 BALANCE = eq.ForcingBalance(reward_weight=0.6)

@@ -12,7 +12,8 @@ from random import Random
 import pytest
 
 import equipoise as eq
-from equipoise.store import sqlite, waiting
+from equipoise.store import sqlite
+from equipoise.store import sqlite as waiting
 
 N_INTERRUPTS = {"memory": 600, "sqlite": 150, "postgresql": 150}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import equipoise as eq
-from equipoise.cli.application import ARM_COMMANDS, COMMANDS, KEY_COMMANDS
+from equipoise.cli.app import ARM_COMMANDS, COMMANDS, KEY_COMMANDS
 from equipoise.hints import HINTS, in_calls, in_commands, in_requests
 from equipoise.service import create_app
 

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 import scipy
 
-from equipoise.kernels import incremental
-from equipoise.kernels.gamma import log_gamma_draw
-from equipoise.kernels.normal import make_normal, normal
-from equipoise.kernels.random import DECISION, decision_uniform, philox, unit
-from equipoise.kernels.shares import COLD, WORK_ROWS, allocate, inverse_cube_roots
+from equipoise.kernels import incremental_solver as incremental
+from equipoise.kernels.random import DECISION, decision_uniform, log_gamma_draw, make_normal, normal, philox, unit
+from equipoise.kernels.solver import COLD, WORK_ROWS, allocate, inverse_cube_roots
 
 
 def test_philox_gives_numpys_words():

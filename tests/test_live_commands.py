@@ -17,8 +17,8 @@ import pytest
 from command_runner import Result, Runner
 
 import equipoise as eq
-from equipoise.cli import feeding
-from equipoise.experiment_tables import status_lines
+from equipoise.cli import unit_commands as feeding
+from equipoise.status_table import status_lines
 
 SOURCE = Path(eq.__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE.parent), "COLUMNS": "100"}

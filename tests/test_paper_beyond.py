@@ -17,13 +17,20 @@ from equipoise.arms import Bernoulli
 from equipoise.charts.gains_and_losses import DIAL, START, GainsAndLossesRecord, WayToRun, gains_and_losses_chart
 from equipoise.errors import InvalidInput
 from equipoise.objective import optimal_allocation
-from equipoise.paper.expected import compare, expected_numbers
-from equipoise.paper.files import drawn
-from equipoise.paper.findings import Finding
-from equipoise.paper.gains_and_losses import BALANCE, BANDIT, BONUS, THOMPSON, TRIAL
+from equipoise.paper.findings import Finding, compare, expected_numbers
+from equipoise.paper.item import Work
 from equipoise.paper.items import ITEMS, effort, health, outlook
-from equipoise.paper.real_experiments import GROUP, effort_experiment, flu_experiment
-from equipoise.paper.work import Work
+from equipoise.paper.real_experiments import (
+    BALANCE,
+    BANDIT,
+    BONUS,
+    GROUP,
+    THOMPSON,
+    TRIAL,
+    effort_experiment,
+    flu_experiment,
+)
+from equipoise.paper.report import drawn
 
 ROOT = Path(__file__).parents[1]
 ROWS = Path(os.environ.get("EQUIPOISE_EXPERIMENT_ROWS", ROOT.parent / "shared" / "data"))

@@ -11,12 +11,22 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.paper.educational_order import ON_THE_SURROGATE, order_claims, printed_order
-from equipoise.paper.educational_rows import COLUMNS, HORIZON, ROWS, WEIGHTS, columns_of, key_of, printed
-from equipoise.paper.educational_runs import educational_runs
-from equipoise.paper.expected import compare, expected_numbers
-from equipoise.paper.findings import Finding
+from equipoise.paper.educational_policies import (
+    COLUMNS,
+    HORIZON,
+    ON_THE_SURROGATE,
+    ROWS,
+    WEIGHTS,
+    columns_of,
+    educational_runs,
+    key_of,
+    order_claims,
+    printed,
+    printed_order,
+)
+from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.instances import treefrog_surrogate
+from equipoise.paper.item import Work
 from equipoise.paper.items import ITEMS, educational_table, surrogate_derivation
 from equipoise.paper.surrogate import (
     MEAN_MAX,
@@ -30,7 +40,6 @@ from equipoise.paper.surrogate import (
     row_equation,
     solve_constants,
 )
-from equipoise.paper.work import Work
 
 CONSTANTS = Constants(MEAN_MAX, STD_MAX)
 MODULES = (educational_table, surrogate_derivation)

@@ -9,24 +9,29 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.paper import five_arm_runs
-from equipoise.paper.curve_facts import growth_power, settled_from
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
-from equipoise.paper.expected import compare, expected_numbers
-from equipoise.paper.findings import Finding
+from equipoise.paper import instances as five_arm_runs
+from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power, settled_from
+from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS
+from equipoise.paper.item import Work
 from equipoise.paper.items import (
     ITEMS,
-    naive_ucb,
+    naive_ucb_failure,
     objective_surface,
     pareto_over_time,
     regret_over_time,
     tracking_ablation,
     tracking_over_time,
 )
-from equipoise.paper.work import Work
 
-MODULES = (objective_surface, regret_over_time, tracking_over_time, pareto_over_time, naive_ucb, tracking_ablation)
+MODULES = (
+    objective_surface,
+    regret_over_time,
+    tracking_over_time,
+    pareto_over_time,
+    naive_ucb_failure,
+    tracking_ablation,
+)
 AXES = {"fig1": "share of arm 2", "fig3-right": "average reward per pull"}
 NAMES = ["fig1", "fig3-left", "fig3-centre", "fig3-right", "fig7", "fig8"]
 
@@ -106,7 +111,7 @@ def test_runs_are_shared_between_items(work, findings):
 
 def test_items_say_about_how_many_steps_they_simulate():
     assert regret_over_time.ITEM.n_steps == 100_000 * 200
-    assert naive_ucb.ITEM.n_steps == 4 * 25_000 * 100 + 2 * 5_000 * 100
+    assert naive_ucb_failure.ITEM.n_steps == 4 * 25_000 * 100 + 2 * 5_000 * 100
 
 
 def test_beyond_the_paper_naive_ucb_recovers_in_setting_3(findings):
@@ -119,7 +124,7 @@ def test_beyond_the_paper_naive_ucb_recovers_in_setting_3(findings):
 def test_in_setting_3_naive_ucb_starves_the_arm_of_little_spread(work):
     """The paper says the opposite, which holds for the first pulls alone."""
     steps = [20, 5_000]
-    runs = eq.simulate(naive_ucb.NAIVE, TWO_ARMS[2], 5_000, 20, seed=1, checkpoints=steps)
+    runs = eq.simulate(naive_ucb_failure.NAIVE, TWO_ARMS[2], 5_000, 20, seed=1, checkpoints=steps)
     share = runs.frequency[0, :, :, 0].mean(axis=0)
     best = eq.optimal_allocation(TWO_ARMS[2].mean, TWO_ARMS[2].std, reward_weight=0.4)[0]
     assert share[0] > 0.5 > best > 3 * share[1]
@@ -163,8 +168,8 @@ def test_with_the_weights_in_reverse_none_is_faster(monkeypatch, work):
 
 
 def test_forcing_balance_in_place_of_naive_ucb_neither_errs_nor_recovers(monkeypatch, work):
-    monkeypatch.setattr(naive_ucb, "NAIVE", naive_ucb.FORCING)
-    assert broken(naive_ucb.compute(work).claims) == {"recovers-in-setting-2", "does-not-recover-in-setting-3"}
+    monkeypatch.setattr(naive_ucb_failure, "NAIVE", naive_ucb_failure.FORCING)
+    assert broken(naive_ucb_failure.compute(work).claims) == {"recovers-in-setting-2", "does-not-recover-in-setting-3"}
 
 
 # Facts of curves, and panels

@@ -313,7 +313,7 @@ def test_thompson_sampling_draws_from_the_posterior():
 def test_posterior_draws_have_the_right_distribution(pulls):
     from scipy import stats as distributions
 
-    from equipoise.kernels.posterior import draw_posterior
+    from equipoise.kernels.random import draw_posterior
 
     counts, mean, std = np.array([pulls]), np.array([2.0]), np.array([1.5])
     draws = np.array([draw_posterior(np.uint64(5), k, 0, counts, mean, std) for k in range(20_000)])

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.kernels.margins import best_pull
+from equipoise.kernels.decision import best_pull
 from equipoise.kernels.pooling import believe, common_success, write_logarithms
 from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS
-from equipoise.policies.recommended import recommended
+from equipoise.policies.pooled_balance import recommended
 
 CAUTION = 2.0
 

@@ -9,7 +9,8 @@ from contextlib import closing
 import pytest
 
 import equipoise as eq
-from equipoise.experiment import Ask, Tell, carrying_out
+from equipoise.experiment import Ask, Tell
+from equipoise.experiment import execution as carrying_out
 
 UNITS = [f"u{number}" for number in range(8)]
 
@@ -117,7 +118,7 @@ def test_a_file_that_was_moved_away_is_noticed_before_the_commit(experiment, pat
 
 
 def test_what_goes_wrong_is_left_to_apply_to_tell(experiment, monkeypatch):
-    monkeypatch.setattr("equipoise.experiment.carrying_out.write_plan", lambda *_: 1 / 0)
+    monkeypatch.setattr("equipoise.experiment.execution.write_plan", lambda *_: 1 / 0)
     assert prepare(experiment, [Ask("u0")]) is None
     with pytest.raises(ZeroDivisionError):
         experiment.apply([Ask("u0")])

@@ -21,16 +21,18 @@ from patience import BUSY
 
 import equipoise as eq
 from equipoise import charts, cli
-from equipoise.cli.reproduce import ITEM_NAMES
-from equipoise.paper import documentation, expected, files, report, reproduction
-from equipoise.paper.documentation import LastRun
-from equipoise.paper.expected import Expected, expected_numbers
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
+from equipoise.cli.reproduce_command import ITEM_NAMES
+from equipoise.paper import documentation_page as documentation
+from equipoise.paper import findings as expected
+from equipoise.paper import report, reproduction
+from equipoise.paper import report as files
+from equipoise.paper.documentation_page import LastRun
+from equipoise.paper.findings import Claim, Expected, Figure, Finding, Measured, Table, expected_numbers
 from equipoise.paper.item import Item
 from equipoise.paper.items import ITEMS
 
 if TYPE_CHECKING:
-    from equipoise.paper.work import Work
+    from equipoise.paper.item import Work
 
 DOCS = Path(__file__).parents[1] / "docs"
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
@@ -210,7 +212,7 @@ def test_without_the_charts_extra_it_says_what_to_install(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("equipoise.charts.drawing.find_spec", lambda name: None)
+    monkeypatch.setattr("equipoise.charts.style.find_spec", lambda name: None)
     code, out, err = run("fig4")
     assert (code, out) == (1, "")
     assert err.endswith("is not installed\nhint: pip install 'equipoise[charts]'\n")

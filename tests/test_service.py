@@ -14,8 +14,8 @@ from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings
+from equipoise.service.keys import create_key
 
 ARMS = ["line", "pie", "none"]
 _counter = itertools.count()

@@ -20,7 +20,7 @@ from service_runner import running_service
 from tools import need
 from typer.main import get_command
 
-from equipoise.cli.application import app
+from equipoise.cli.app import app
 
 PAGE = Path(__file__).parents[1] / "docs/live/service-calls.md"
 ADDRESS = "http://127.0.0.1:8000"

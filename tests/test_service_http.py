@@ -19,9 +19,9 @@ from service_runner import serving_here
 from tools import need
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings
 from equipoise.service.bodies import repeated_name
+from equipoise.service.keys import create_key
 
 ASK, TELL = path_of("x", "assignments"), path_of("x", "assignments", "ada", "reward")
 

@@ -18,10 +18,12 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.experiment import Ask, carrying_out
-from equipoise.keys import create_key, list_keys, revoke_key
-from equipoise.service import Settings, lanes
-from equipoise.service.failures import Overloaded
+from equipoise.experiment import Ask
+from equipoise.experiment import execution as carrying_out
+from equipoise.service import Settings
+from equipoise.service import group_commit as lanes
+from equipoise.service.error_responses import Overloaded
+from equipoise.service.keys import create_key, list_keys, revoke_key
 
 ASK = path_of("x", "assignments")
 
@@ -249,7 +251,7 @@ def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
 
 
 def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("equipoise.service.core._MOST_THREADS", 1)
+    monkeypatch.setattr("equipoise.service.service._MOST_THREADS", 1)
     with bench_of(tmp_path / "x.db", wait_seconds=0.5) as bench:
         with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -266,7 +268,7 @@ def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch
 
 
 def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("equipoise.service.core._MOST_WAITING", 3)
+    monkeypatch.setattr("equipoise.service.service._MOST_WAITING", 3)
     with bench_of(tmp_path / "x.db", wait_seconds=5) as bench:
         with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -281,7 +283,7 @@ def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path
 
 
 def test_keys_are_read_again_after_an_error_that_nobody_expected(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("equipoise.service.core._KEYS_SECONDS", 0.1)
+    monkeypatch.setattr("equipoise.service.service._KEYS_SECONDS", 0.1)
     with bench_of(tmp_path / "x.db") as bench:
         read = bench.here.core.keys.read
         monkeypatch.setattr(bench.here.core.keys, "read", lambda **_: 1 / 0)

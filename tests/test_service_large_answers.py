@@ -18,9 +18,9 @@ from service_runner import serving_here
 import equipoise as eq
 from equipoise.experiment import Event, History
 from equipoise.service import Settings, routing
-from equipoise.service.core import plain
 from equipoise.service.routes import records
 from equipoise.service.routing import encoded
+from equipoise.service.service import plain
 
 ARMS = [f"arm {i}" for i in range(12)]
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings, create_app
+from equipoise.service.keys import create_key
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NAMES = ("x", "a/b %", "closed", "ranged")

@@ -17,8 +17,8 @@ from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings, ThreadedService, routing
+from equipoise.service.keys import create_key
 
 SECONDS = 0.5
 
@@ -426,7 +426,7 @@ def test_long_calls_of_one_experiment_keep_nobody_else_out(replays):
 
 
 def test_a_long_call_that_has_not_begun_ends_with_its_client(replays, monkeypatch):
-    monkeypatch.setattr("equipoise.service.core._MOST_LONG_THREADS", 1)
+    monkeypatch.setattr("equipoise.service.service._MOST_LONG_THREADS", 1)
     store, reader, _ = two_experiments()
     with serving_here(store, Settings()) as here, ExitStack() as stack:
         first = calls_of_verify(stack, here, reader, 1)[0]

@@ -14,10 +14,10 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings
-from equipoise.service import metrics as metrics_module
-from equipoise.service.metrics import Metrics
+from equipoise.service import prometheus as metrics_module
+from equipoise.service.keys import create_key
+from equipoise.service.prometheus import Metrics
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
 

@@ -15,8 +15,8 @@ from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key, list_keys, revoke_key
 from equipoise.service import Settings, create_app
+from equipoise.service.keys import create_key, list_keys, revoke_key
 from equipoise.service.routing import GuardedRoute
 
 # Written down by hand, and not taken from the service: who may use what.
@@ -315,7 +315,7 @@ def asked(here, monkeypatch):
 
 
 def test_a_flood_of_unknown_keys_does_not_make_the_server_look_them_up_again_and_again(here, monkeypatch):
-    monkeypatch.setattr("equipoise.service.core.time", SimpleNamespace(monotonic=lambda: 0.0))  # all in one second
+    monkeypatch.setattr("equipoise.service.service.time", SimpleNamespace(monotonic=lambda: 0.0))  # all in one second
     questions = asked(here, monkeypatch)
     with closing(Api(here.url, f"eq_{'0' * 12}_{'B' * 43}")) as api:
         for _ in range(60):

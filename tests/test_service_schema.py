@@ -16,8 +16,8 @@ from service_api import Api, path_of
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key
 from equipoise.service import Settings, create_app
+from equipoise.service.keys import create_key
 
 with eq.open_store("memory:") as _store:
     DOCUMENT = create_app(_store)._inner.openapi()

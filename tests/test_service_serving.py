@@ -23,9 +23,10 @@ from service_api import Api, path_of
 from service_runner import ENVIRONMENT, running_service, serving_here
 
 import equipoise as eq
-from equipoise.keys import create_key
-from equipoise.service import Settings, serving
-from equipoise.service.listening import open_port
+from equipoise.service import Settings
+from equipoise.service import server as serving
+from equipoise.service.keys import create_key
+from equipoise.service.processes import open_port
 
 ASK = path_of("x", "assignments")
 

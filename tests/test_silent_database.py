@@ -16,7 +16,7 @@ from patience import BUSY
 
 import equipoise as eq
 from equipoise.errors import StoreUnavailable
-from equipoise.keys import create_key, list_keys
+from equipoise.service.keys import create_key, list_keys
 from equipoise.store import connection as silence
 
 PATIENCE, LONGEST_SILENCE = 0.3, 1.0

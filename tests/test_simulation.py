@@ -275,8 +275,8 @@ def test_results_do_not_depend_on_how_replications_are_split():
 def test_results_do_not_depend_on_how_a_replication_is_sliced(monkeypatch):
     policies = [eq.ForcingBalance(reward_weight=0.9), Curious(), CuriousCompiled()]
     whole = eq.simulate(policies, mixed(6), 400, 2, seed=3)
-    monkeypatch.setattr("equipoise.simulation.playing.FIRST_SLICE_STEPS", 1)
-    monkeypatch.setattr("equipoise.simulation.playing.SHORT_SLICE", 0.0)  # never longer
+    monkeypatch.setattr("equipoise.simulation.players.FIRST_SLICE_STEPS", 1)
+    monkeypatch.setattr("equipoise.simulation.players.SHORT_SLICE", 0.0)  # never longer
     assert eq.simulate(policies, mixed(6), 400, 2, seed=3) == whole
 
 
@@ -543,7 +543,7 @@ def test_bad_arguments_are_refused_before_any_work(change, message, monkeypatch)
     def never(*arguments, **options):
         raise AssertionError("work began")
 
-    monkeypatch.setattr("equipoise.simulation.playing.mover", never)
+    monkeypatch.setattr("equipoise.simulation.players.mover", never)
     arguments = {"policies": eq.UCB(), "arms": FIVE, "horizon": 100, "replications": 2, "seed": 1} | change
     with pytest.raises(eq.InvalidInput, match=message):
         eq.simulate(**arguments)

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise import progress, sweeps
-from equipoise.sweeps import parcels, parts, playing
-from equipoise.sweeps import tasks as cutting
+from equipoise import progress, simulation
+from equipoise.charts.curves import sweep_curves
+from equipoise.simulation import study as cutting
+from equipoise.simulation import sweeps as parts
+from equipoise.simulation import sweeps as playing
+from equipoise.simulation import workers as parcels
 
 ARMS = eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2])
 STUDY = """\
@@ -38,7 +41,7 @@ name = "Uniform"
 
 
 def study(**changes: Any) -> eq.Study:
-    return sweeps.parse_study(STUDY, **changes)
+    return simulation.parse_study(STUDY, **changes)
 
 
 def small(**changes: Any) -> eq.Study:
@@ -87,7 +90,7 @@ def test_lists_are_swept_in_the_order_they_are_written() -> None:
 
 
 def policies_of(text: str) -> tuple[eq.Policy, ...]:
-    return sweeps.parse_study(f"horizon = 9\narms = {{mean = [1, 2], std = [1, 1]}}\n{text}").policies
+    return simulation.parse_study(f"horizon = 9\narms = {{mean = [1, 2], std = [1, 1]}}\n{text}").policies
 
 
 def test_a_parameter_with_one_number_per_arm_is_swept_by_a_list_of_lists() -> None:
@@ -168,7 +171,7 @@ def test_the_study_in_the_documentation_is_one() -> None:
     page = (Path(__file__).parents[1] / "docs/command-line.md").read_text(encoding="utf-8")
     texts = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (text,) = [text for text in texts if "[[policies]]" in text]
-    found = sweeps.parse_study(text)
+    found = simulation.parse_study(text)
     assert (len(found.policies), found.horizons, found.report_weight) == (6, (5000, 20000), 0.9)
 
 
@@ -263,7 +266,7 @@ def test_what_is_wrong_is_told_with_file_line_and_what_is_allowed(old: str, new:
     else:
         text = STUDY.replace(old, new)
     with pytest.raises(eq.EquipoiseError) as error:
-        sweeps.parse_study(text, "study.toml")
+        simulation.parse_study(text, "study.toml")
     assert str(error.value).startswith(f"study.toml, {message}")
 
 
@@ -278,7 +281,7 @@ def test_what_is_wrong_is_told_with_file_line_and_what_is_allowed(old: str, new:
 def test_a_policy_in_a_list_of_several_lines_is_blamed_on_its_own(policies: str, line: int) -> None:
     text = f"horizon = 5\narms = {{mean = [1, 2], std = [1, 1]}}\npolicies = {policies}\n"
     with pytest.raises(eq.EquipoiseError, match=f"study.toml, line {line}: "):
-        sweeps.parse_study(text, "study.toml")
+        simulation.parse_study(text, "study.toml")
 
 
 def test_whole_numbers_may_be_written_as_floats() -> None:
@@ -315,7 +318,7 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
 def test_what_is_missing_is_told(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(eq.EquipoiseError) as error:
-        sweeps.parse_study(text, "study.toml")
+        simulation.parse_study(text, "study.toml")
     assert str(error.value).startswith(message)
 
 
@@ -344,7 +347,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     ],
 )
 def test_a_policy_can_be_written_on_the_command_line(text: str, table: dict[str, Any]) -> None:
-    assert sweeps.policy_from_text(text) == table
+    assert simulation.policy_from_text(text) == table
 
 
 @pytest.mark.parametrize(
@@ -352,7 +355,7 @@ def test_a_policy_can_be_written_on_the_command_line(text: str, table: dict[str,
 )
 def test_other_writing_is_refused(text: str) -> None:
     with pytest.raises(eq.InvalidInput, match="must be NAME or NAME:parameter=value"):
-        sweeps.policy_from_text(text)
+        simulation.policy_from_text(text)
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -376,7 +379,7 @@ def test_results_do_not_depend_on_how_they_are_computed(options: dict[str, Any])
 def test_results_are_saved_one_file_per_horizon_and_no_parts_are_left(tmp_path: Path) -> None:
     results = eq.sweep(study(), tmp_path / "r.npz")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r-200.npz", "r-50.npz"]
-    assert tuple(eq.Runs.load(path) for path in sweeps.result_paths(study(), tmp_path / "r.npz")) == results
+    assert tuple(eq.Runs.load(path) for path in simulation.result_paths(study(), tmp_path / "r.npz")) == results
 
 
 def test_progress_counts_every_step_once() -> None:
@@ -730,7 +733,7 @@ def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch:
 
 def test_a_summary_has_the_means_of_the_last_checkpoint() -> None:
     (runs,) = eq.sweep(small())
-    first, second = sweeps.summary([runs])
+    first, second = simulation.summary([runs])
     regret = math.sqrt(100) * runs.regret(reward_weight=0.9)[:, :, -1]
     assert first.policy == eq.ForcingBalance(reward_weight=0.9)
     assert (first.horizon, first.replications, first.reward_weight) == (100, 8, 0.9)
@@ -743,33 +746,33 @@ def test_a_summary_has_the_means_of_the_last_checkpoint() -> None:
 
 def test_a_summary_says_which_step_its_values_are_from() -> None:
     runs = eq.simulate(eq.Uniform(), ARMS, 1000, checkpoints=[10, 100])
-    assert [row.horizon for row in sweeps.summary([runs])] == [100]
+    assert [row.horizon for row in simulation.summary([runs])] == [100]
 
 
 def test_a_weight_that_no_policy_takes_is_the_weight_of_the_report() -> None:
     text = 'horizon = 9\narms = {mean = [1, 2], std = [1, 1]}\npolicies = [{name = "Uniform"}]\n'
-    assert sweeps.parse_study(f"reward_weight = 0.7\n{text}").report_weight == 0.7
-    assert sweeps.parse_study(f"reward_weight = [0.7, 0.8]\n{text}").report_weight is None
-    assert sweeps.parse_study(f"reward_weight = 0.7\n{text}[report]\nreward_weight = 0.2").report_weight == 0.2
+    assert simulation.parse_study(f"reward_weight = 0.7\n{text}").report_weight == 0.7
+    assert simulation.parse_study(f"reward_weight = [0.7, 0.8]\n{text}").report_weight is None
+    assert simulation.parse_study(f"reward_weight = 0.7\n{text}[report]\nreward_weight = 0.2").report_weight == 0.2
     assert study(reward_weight=0.7).report_weight is None
 
 
 def test_curves_are_those_of_the_longest_horizon_at_the_weights_of_the_table() -> None:
     short, long = eq.sweep(study())
-    record = sweeps.sweep_curves([long, short])
+    record = sweep_curves([long, short])
     assert record.step.tolist() == long.checkpoints.tolist()
     assert record.policies[-2:] == ("Uniform, at 0.5", "Uniform, at 0.9")
     assert record.value.mean[-1] == pytest.approx(long.rescaled_regret(reward_weight=0.9)[4].mean(axis=0))
-    assert sweeps.sweep_curves([long], report_weight=0.7).reward_weight == 0.7
-    assert sweeps.sweep_curves([long.select(policies=[4])]).metric == "reward"
+    assert sweep_curves([long], report_weight=0.7).reward_weight == 0.7
+    assert sweep_curves([long.select(policies=[4])]).metric == "reward"
 
 
 def test_a_policy_without_a_weight_is_measured_at_those_of_the_others_or_at_the_one_wanted() -> None:
     results = eq.sweep(study(replications=2, horizon=20))
-    rows = sweeps.summary(results)
+    rows = simulation.summary(results)
     assert [row.reward_weight for row in rows] == [0.5, 0.5, 0.9, 0.9, 0.5, 0.9]
-    assert {row.reward_weight for row in sweeps.summary(results, report_weight=0.7)} == {0.7}
-    (alone,) = sweeps.summary(eq.sweep(small(policies=[eq.Uniform()])))
+    assert {row.reward_weight for row in simulation.summary(results, report_weight=0.7)} == {0.7}
+    (alone,) = simulation.summary(eq.sweep(small(policies=[eq.Uniform()])))
     assert (alone.reward_weight, alone.rescaled_regret, alone.standard_error) == (None, None, None)
 
 
@@ -778,7 +781,7 @@ def test_all_horizons_go_into_one_table(ending: str, tmp_path: Path) -> None:
     pl = pytest.importorskip("polars")
     results = eq.sweep(study(replications=2))
     file = tmp_path / f"all.{ending}"
-    sweeps.write_frame(results, file)
+    simulation.write_frame(results, file)
     frame = pl.read_csv(file) if ending == "csv" else pl.read_parquet(file)
     assert frame.height == sum(runs.pulls.size for runs in results)
     last = frame.filter((pl.col("horizon") == 50) & (pl.col("n") == 50) & (pl.col("policy") == "Uniform()"))

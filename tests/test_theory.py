@@ -20,7 +20,7 @@ from equipoise.objective import optimal_allocation, strong_concavity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
     Tracker = Callable[[IntArray], int]
 

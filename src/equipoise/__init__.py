@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from equipoise._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from equipoise.arms import Arms as Arms
@@ -54,10 +54,6 @@ if TYPE_CHECKING:
     from equipoise.experiment import Experiment as Experiment
     from equipoise.experiment import Precision as Precision
     from equipoise.experiment import WaitForReward as WaitForReward
-    from equipoise.goals import Frontier as Frontier
-    from equipoise.goals import frontier as frontier
-    from equipoise.goals import weight_for_error as weight_for_error
-    from equipoise.goals import weight_for_reward as weight_for_reward
     from equipoise.objective import error as error
     from equipoise.objective import optimal_allocation as optimal_allocation
     from equipoise.objective import optimal_pulls as optimal_pulls
@@ -66,6 +62,15 @@ if TYPE_CHECKING:
     from equipoise.objective import smoothness as smoothness
     from equipoise.objective import strong_concavity as strong_concavity
     from equipoise.objective import tradeoff as tradeoff
+    from equipoise.objective_families import MEAN_SQUARE as MEAN_SQUARE
+    from equipoise.objective_families import ROOT_MEAN_SQUARE as ROOT_MEAN_SQUARE
+    from equipoise.objective_families import Objective as Objective
+    from equipoise.objective_families import PowerObjective as PowerObjective
+    from equipoise.objective_families import SeparableObjective as SeparableObjective
+    from equipoise.pareto import Frontier as Frontier
+    from equipoise.pareto import frontier as frontier
+    from equipoise.pareto import weight_for_error as weight_for_error
+    from equipoise.pareto import weight_for_reward as weight_for_reward
     from equipoise.policies import GAFS as GAFS
     from equipoise.policies import UCB as UCB
     from equipoise.policies import Choice as Choice
@@ -82,21 +87,16 @@ if TYPE_CHECKING:
     from equipoise.policies import ThompsonSampling as ThompsonSampling
     from equipoise.policies import UCBExplore as UCBExplore
     from equipoise.policies import Uniform as Uniform
-    from equipoise.runs import Runs as Runs
-    from equipoise.separable import MEAN_SQUARE as MEAN_SQUARE
-    from equipoise.separable import ROOT_MEAN_SQUARE as ROOT_MEAN_SQUARE
-    from equipoise.separable import Objective as Objective
-    from equipoise.separable import PowerObjective as PowerObjective
-    from equipoise.separable import SeparableObjective as SeparableObjective
+    from equipoise.simulation import Runs as Runs
     from equipoise.simulation import SimulationInterrupted as SimulationInterrupted
+    from equipoise.simulation import Study as Study
+    from equipoise.simulation import SweepInterrupted as SweepInterrupted
+    from equipoise.simulation import read_study as read_study
     from equipoise.simulation import simulate as simulate
+    from equipoise.simulation import sweep as sweep
     from equipoise.stats import ArmStats as ArmStats
     from equipoise.store import Store as Store
     from equipoise.store import open_store as open_store
-    from equipoise.sweeps import Study as Study
-    from equipoise.sweeps import SweepInterrupted as SweepInterrupted
-    from equipoise.sweeps import read_study as read_study
-    from equipoise.sweeps import sweep as sweep
 
 _HOME = {
     "arms": ("Arms", "Bernoulli", "Beta", "Distributions", "Empirical", "Gaussian", "Mixed", "UniformBetween"),
@@ -130,7 +130,7 @@ _HOME = {
         "VerificationFailed",
     ),
     "experiment": ("Budget", "Deadline", "DefaultReward", "DropUnit", "Experiment", "Precision", "WaitForReward"),
-    "goals": ("Frontier", "frontier", "weight_for_error", "weight_for_reward"),
+    "pareto": ("Frontier", "frontier", "weight_for_error", "weight_for_reward"),
     "objective": (
         "error",
         "optimal_allocation",
@@ -159,12 +159,10 @@ _HOME = {
         "UCBExplore",
         "Uniform",
     ),
-    "runs": ("Runs",),
-    "separable": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
-    "simulation": ("SimulationInterrupted", "simulate"),
+    "objective_families": ("MEAN_SQUARE", "ROOT_MEAN_SQUARE", "Objective", "PowerObjective", "SeparableObjective"),
+    "simulation": ("Runs", "SimulationInterrupted", "Study", "SweepInterrupted", "read_study", "simulate", "sweep"),
     "stats": ("ArmStats",),
     "store": ("Store", "open_store"),
-    "sweeps": ("Study", "SweepInterrupted", "read_study", "sweep"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 def number_between(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
@@ -147,6 +147,6 @@ def _as_float(name: str, value: Any) -> float:
 
 @cache
 def _kernel() -> ModuleType:
-    from equipoise.kernels import shares
+    from equipoise.kernels import solver as shares
 
     return shares

@@ -11,12 +11,12 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.objective import checked_problem
-from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 
 def reward(frequency: FloatArray, true_mean: FloatArray) -> FloatArray:

@@ -8,12 +8,12 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
-from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 
 LARGEST_HORIZON = 10**15

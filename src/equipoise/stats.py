@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 LARGEST_COUNT = 10**15
 """Counts beyond this are refused; they would not be whole numbers as doubles."""

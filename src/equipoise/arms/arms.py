@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from equipoise import checks
-from equipoise.arms.drawing import reward_kernel
 from equipoise.errors import InvalidInput
 from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
-    from equipoise.arms.drawing import Drawing
-    from equipoise.arrays import FloatArray
+    from types import ModuleType
+
+    from numpy.typing import ArrayLike
+
+    from equipoise._types import FloatArray, IntArray
 
 
 class Arms(ABC):
@@ -150,3 +152,28 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return [plain(x) for x in value] if isinstance(value, tuple) else value
+
+
+class Drawing(NamedTuple):
+    """Arms as the compiled loop sees them: a kind and four numbers per arm, and a pool of rewards to resample."""
+
+    kind: IntArray
+    shape: FloatArray
+    pool: FloatArray
+
+
+def drawing_of(kind: int, *numbers: ArrayLike) -> Drawing:
+    """Return arms of one kind; each of its numbers comes as one per arm."""
+    rows = [np.asarray(row, dtype=np.float64) for row in numbers]
+    shape = np.zeros((reward_kernel().SHAPE_ROWS, rows[0].size))
+    for k, row in enumerate(rows):
+        shape[k] = row
+    return Drawing(np.full(rows[0].size, kind, dtype=np.int64), shape, np.zeros(0))
+
+
+@cache
+def reward_kernel() -> ModuleType:
+    """Return the module that draws rewards; numba takes its time to load, so only now."""
+    from equipoise.kernels import rewards
+
+    return rewards

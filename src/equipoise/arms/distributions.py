@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, checked_names, keep, keep_moments, plain
-from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, plain, reward_kernel
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 _GRID = np.concatenate([[1e-6, 1e-3], (np.arange(32) + 0.5) / 32, [1 - 1e-3, 1 - 1e-6]])
 """Where distributions are compared; never change it, or runs saved before are taken for those of other arms."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, checked_names, keep, keep_moments
-from equipoise.arms.csv_rows import CsvRows, decoded
-from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, reward_kernel
 from equipoise.errors import EquipoiseError, InvalidInput, visible
+from equipoise.files import CsvRows, decoded
 
 if TYPE_CHECKING:
     import os
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

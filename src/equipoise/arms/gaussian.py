@@ -6,15 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, checked_names, keep, keep_moments
-from equipoise.arms.drawing import Drawing, drawing_of, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, reward_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, checked_names, keep, keep_moments, plain
-from equipoise.arms.drawing import Drawing, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, plain, reward_kernel
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

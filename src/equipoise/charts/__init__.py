@@ -9,21 +9,34 @@ Examples
 >>> charts.save_chart(charts.allocation_chart(record), "shares.html")  # doctest: +SKIP
 """
 
-from equipoise.charts.allocation import AllocationRecord, allocation_chart, allocation_record
-from equipoise.charts.arm_share import ArmShareRecord, arm_share_chart, arm_share_record
+from equipoise.charts.bands import Band
+from equipoise.charts.chart_files import ENDINGS, checked_chart_path, save_chart
 from equipoise.charts.curves import METRICS, CurvesRecord, curves_chart, curves_record
-from equipoise.charts.files import ENDINGS, checked_chart_path, save_chart
-from equipoise.charts.final_shares import FinalSharesRecord, final_shares_chart, final_shares_record
-from equipoise.charts.frontier import (
+from equipoise.charts.frontiers import (
     FrontierRecord,
+    PolicyFrontierRecord,
     frontier_and_shares_chart,
     frontier_chart,
     frontier_record,
+    policy_frontier_chart,
+    policy_frontier_record,
     shares_chart,
 )
-from equipoise.charts.policy_frontier import PolicyFrontierRecord, policy_frontier_chart, policy_frontier_record
-from equipoise.charts.replications import Band
-from equipoise.charts.tracking import TrackingRecord, tracking_chart
+from equipoise.charts.shares import (
+    AllocationRecord,
+    FinalSharesRecord,
+    allocation_chart,
+    allocation_record,
+    final_shares_chart,
+    final_shares_record,
+)
+from equipoise.charts.shares_over_time import (
+    ArmShareRecord,
+    TrackingRecord,
+    arm_share_chart,
+    arm_share_record,
+    tracking_chart,
+)
 
 __all__ = [
     "ENDINGS",

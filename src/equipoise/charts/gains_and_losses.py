@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from equipoise.charts.drawing import BLUE, GREY, VERMILION, altair, styled, titled
+from equipoise.charts.style import BLUE, GREY, VERMILION, altair, styled, titled
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
-    from equipoise.charts.drawing import AnyChart
+    from equipoise._types import FloatArray
+    from equipoise.charts.style import AnyChart
 
 DIAL, RIVAL, OTHER, START = "dial", "rival", "other", "start"
 """Kinds of points: positions of the dial, and of another one, both joined by lines; other ways; and the start."""

@@ -4,6 +4,6 @@ Data goes to stdout, everything else to stderr. Exit codes: 0 success, 1 failure
 What takes long to load is loaded inside the functions that need it, so that help comes at once.
 """
 
-from equipoise.cli.application import app, main
+from equipoise.cli.app import app, main
 
 __all__ = ["app", "main"]

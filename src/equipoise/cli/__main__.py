@@ -1,6 +1,6 @@
 """Run the command as `python -m equipoise.cli`."""
 
-from equipoise.cli.application import main
+from equipoise.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -17,9 +17,8 @@ from equipoise.experiment import (
     StoppingRule,
     WaitForReward,
 )
-from equipoise.policies.recommended import recommended
-from equipoise.sweeps.places import Misplaced, blaming, line_of
-from equipoise.sweeps.policy_tables import policies_from, policy_from_text
+from equipoise.policies.pooled_balance import recommended
+from equipoise.simulation.study_file import Misplaced, blaming, line_of, policies_from, policy_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from equipoise.cli.stores import AnyExperiment, StoredExperiments
     from equipoise.client import Client
     from equipoise.policies import Policy
-    from equipoise.sweeps.places import Place
+    from equipoise.simulation.study_file import Place
 
 _AS_THEY_ARE = (
     "seed",
@@ -99,7 +98,7 @@ def duration(value: Any) -> float:
 
 
 def _read(path: Path) -> str:
-    from equipoise.arms.csv_rows import decoded
+    from equipoise.files import decoded
 
     try:
         return decoded(path.read_bytes(), str(path))

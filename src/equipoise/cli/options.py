@@ -9,7 +9,7 @@ import typer
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.printing import Format
+    from equipoise.terminal import Format
 
 
 def option(name: str, panel: str, metavar: str | None, text: str) -> Any:
@@ -52,7 +52,7 @@ def save_chart(chart: Any, path: Path) -> None:
 
 def floor_shares(text: str) -> float | tuple[float, ...]:
     """Return one floor for all arms, or one for each."""
-    from equipoise.tables import numbers
+    from equipoise.arm_tables import numbers
 
     lowest = numbers("--floor", text)
     return lowest if len(lowest) > 1 else lowest[0]
@@ -61,7 +61,7 @@ def floor_shares(text: str) -> float | tuple[float, ...]:
 def compile_solver(*, quiet: bool = False) -> None:
     """Solve something small, so that what takes long the first time is done and named."""
     from equipoise.objective import optimal_allocation
-    from equipoise.printing import slow_start_note
+    from equipoise.terminal import slow_start_note
 
     with slow_start_note(quiet=quiet):
         optimal_allocation((0.0, 1.0), (1.0, 1.0), reward_weight=0.5)

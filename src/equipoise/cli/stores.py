@@ -160,7 +160,7 @@ def rehearse(url: str, act: "Callable[[Store], object]") -> None:
 
 def _missing_file(url: str) -> "Path | None":
     """Return the file that a URL names, if it is not there."""
-    from equipoise.store.addresses import database_at
+    from equipoise.store.url import database_at
 
     path: Path | None = getattr(database_at(_lasting(url)), "path", None)
     return None if path is None or path.exists() else path
@@ -179,7 +179,7 @@ def announce_compiling(*, quiet: bool) -> None:
     if quiet:
         return
     from equipoise.kernels import when_compiling
-    from equipoise.printing import COMPILING
+    from equipoise.terminal import COMPILING
 
     when_compiling(lambda: note(COMPILING))
 
@@ -204,7 +204,7 @@ def note(text: str) -> None:
 def print_answer(data: dict[str, Any], text: str, as_json: bool) -> None:
     """Print the answer of a command: a sentence for people, or an object for programs."""
     if as_json:
-        from equipoise.printing import print_json
+        from equipoise.terminal import print_json
 
         print_json(data)
     else:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from equipoise.arms.csv_rows import CsvRows, decoded
 from equipoise.errors import EquipoiseError
+from equipoise.files import CsvRows, decoded
 
 
 class Row(NamedTuple):

@@ -24,7 +24,7 @@ from equipoise.experiment import (
 )
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 
 def nothing(data: Any) -> None:

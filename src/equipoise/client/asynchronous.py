@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from equipoise.client import calls
 from equipoise.client.downloads import Download
-from equipoise.client.senders import AsyncSender, Settings
-from equipoise.policies.recommended import policy_or_recommended
+from equipoise.client.transport import AsyncSender, Settings
+from equipoise.policies.pooled_balance import policy_or_recommended
 
 if TYPE_CHECKING:
     import os

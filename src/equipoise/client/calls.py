@@ -13,9 +13,9 @@ import numpy as np
 from equipoise import checks
 from equipoise.client import answers
 from equipoise.errors import EquipoiseError, InvalidInput, NotAllowed, UnknownUnit
-from equipoise.experiment import requests as ask_for
+from equipoise.experiment import commands
 from equipoise.experiment.configuration import checked_arms, checked_configuration
-from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit
+from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_unit
 from equipoise.stats import checked_reward
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def create(
 
 def ask(experiment: str, unit: str, attributes: dict[str, Any] | None) -> Call[Assignment]:
     """Ask for the arm of a unit."""
-    entry = _asked(ask_for.Ask(unit, attributes), plain=False)
+    entry = _asked(commands.Ask(unit, attributes), plain=False)
     return Call("POST", _path(experiment, "assignments"), answers.assignment, _json(entry))
 
 
@@ -140,7 +140,7 @@ def ask_many(
     """Ask for the arms of several units, in groups."""
     several: Iterable[Any] = units.items() if isinstance(units, Mapping) else _several("units", units)
     pairs = [one if type(one) is tuple and len(one) == 2 else (one, None) for one in several]
-    entries = [_asked(ask_for.Ask(*pair), plain=True) for pair in pairs]
+    entries = [_asked(commands.Ask(*pair), plain=True) for pair in pairs]
     path = _path(experiment, "assignments", "many")
     return [Call("POST", path, answers.assignments, content) for content in _groups("units", entries)]
 
@@ -167,7 +167,7 @@ def tell_many(
 
 def correct(experiment: str, unit: str, reward: float, reason: str) -> Call[ToldReward]:
     """Put another reward in the place of the one told."""
-    ask_for.Correct(unit, reward, reason).check()
+    commands.Correct(unit, reward, reason).check()
     body = {"reward": _reward(reward), "reason": reason}
     return Call("POST", _path(experiment, "assignments", unit, "corrections"), answers.told_reward, _json(body))
 
@@ -199,13 +199,13 @@ def finish(experiment: str, anyway: bool) -> Call[None]:
 
 def change_weight(experiment: str, reward_weight: float) -> Call[None]:
     """Turn the dial."""
-    ask_for.ChangeWeight(reward_weight).check()
+    commands.ChangeWeight(reward_weight).check()
     return Call("PUT", _path(experiment, "weight"), answers.nothing, _json({"reward_weight": float(reward_weight)}))
 
 
 def add_arm(experiment: str, name: str, floor: float) -> Call[None]:
     """Add an arm."""
-    ask_for.AddArm(name, floor).check()
+    commands.AddArm(name, floor).check()
     return Call("POST", _path(experiment, "arms"), answers.nothing, _json({"name": name, "floor": float(floor)}))
 
 
@@ -246,7 +246,7 @@ def history(experiment: str, points: int) -> Call[History]:
 
 def what_if(experiment: str, reward_weight: float) -> Call[WhatIf]:
     """Ask what another weight would do."""
-    ask_for.ChangeWeight(reward_weight).check()
+    commands.ChangeWeight(reward_weight).check()
     return Call("GET", _path(experiment, "what-if", reward_weight=float(reward_weight)), answers.what_if)
 
 
@@ -289,7 +289,7 @@ def _json(data: Any) -> bytes:
     return json.dumps(data, allow_nan=False).encode()
 
 
-def _asked(request: ask_for.Ask, *, plain: bool) -> Any:
+def _asked(request: commands.Ask, *, plain: bool) -> Any:
     """Return a unit to ask for as it is sent; among many it may be just its name."""
     request.check()
     if request.attributes is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from equipoise.errors import MissingExtra
-from equipoise.experiment.export_targets import export_target
+from equipoise.experiment.export import export_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

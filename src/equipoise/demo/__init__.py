@@ -1,5 +1,5 @@
 """The demo: a published experiment run again as a live one, in a store, with people who answer late or not at all."""
 
-from equipoise.demo.running import run
+from equipoise.demo.show import run
 
 __all__ = ["run"]

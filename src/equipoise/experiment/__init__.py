@@ -1,12 +1,6 @@
 """Durable experiments: assignments and rewards that survive crashes, retries, delays and many processes."""
 
-from equipoise.experiment.configuration import Configuration
-from equipoise.experiment.events import Event
-from equipoise.experiment.experiment import Experiment
-from equipoise.experiment.history import History
-from equipoise.experiment.listing import ExperimentSummary
-from equipoise.experiment.missing import DefaultReward, DropUnit, MissingReward, WaitForReward
-from equipoise.experiment.requests import (
+from equipoise.experiment.commands import (
     AddArm,
     Ask,
     Assignment,
@@ -24,11 +18,14 @@ from equipoise.experiment.requests import (
     Tell,
     ToldReward,
 )
-from equipoise.experiment.status import ArmStatus, Status
+from equipoise.experiment.configuration import Configuration
+from equipoise.experiment.event_log import Event, History
+from equipoise.experiment.experiment import Experiment
+from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
+from equipoise.experiment.status import ArmStatus, ExperimentSummary, Status, WhatIf
 from equipoise.experiment.stopping import Budget, Deadline, Precision, Progress, StoppingRule
 from equipoise.experiment.units import UnitStatus
-from equipoise.experiment.verifying import Verification
-from equipoise.experiment.what_if import WhatIf
+from equipoise.experiment.verification import Verification
 
 __all__ = [
     "AddArm",

@@ -13,12 +13,12 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput, UnknownName
-from equipoise.experiment.missing import MissingReward, WaitForReward
+from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
+from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
 from equipoise.experiment.stopping import StoppingRule
-from equipoise.experiment.texts import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
 from equipoise.policies import Policy
 from equipoise.stats import LARGEST_COUNT, checked_reward
-from equipoise.theory.inputs import checked_probability
+from equipoise.theory.assumptions import checked_probability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,39 +6,35 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from equipoise import checks
 from equipoise.errors import ExperimentExists, UnknownExperiment
-from equipoise.experiment import requests as ask_for
-from equipoise.experiment.carrying_out import carry_out
+from equipoise.experiment import commands
+from equipoise.experiment.commands import Assignment, ToldReward, asks, tells
 from equipoise.experiment.configuration import checked_arms, checked_configuration
-from equipoise.experiment.creating import create
-from equipoise.experiment.events import Event, read_event
-from equipoise.experiment.instants import microseconds
-from equipoise.experiment.listing import ExperimentSummary, summaries
-from equipoise.experiment.requests import Assignment, ToldReward
-from equipoise.experiment.settling import MOST_SETTLED
-from equipoise.experiment.several import asks, tells
+from equipoise.experiment.event_log import Event, read_event
+from equipoise.experiment.execution import carry_out, create
+from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_unit, checked_who
+from equipoise.experiment.plan import MOST_SETTLED
 from equipoise.experiment.state import load_state
-from equipoise.experiment.status import describe, read_status
-from equipoise.experiment.texts import LONGEST_NAME, checked_text, checked_unit, checked_who
+from equipoise.experiment.status import ExperimentSummary, describe, read_status, summaries
 from equipoise.experiment.units import read_unit
-from equipoise.policies.recommended import policy_or_recommended
+from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.store import Store, open_store
+from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
+    from equipoise.experiment.commands import Request
     from equipoise.experiment.configuration import Configuration
-    from equipoise.experiment.draft import Plan
-    from equipoise.experiment.history import History
-    from equipoise.experiment.missing import MissingReward
-    from equipoise.experiment.requests import Request
+    from equipoise.experiment.event_log import History
+    from equipoise.experiment.missing_rewards import MissingReward
+    from equipoise.experiment.plan import Plan
     from equipoise.experiment.state import State
-    from equipoise.experiment.status import Status
+    from equipoise.experiment.status import Status, WhatIf
     from equipoise.experiment.stopping import StoppingRule
     from equipoise.experiment.units import UnitStatus
-    from equipoise.experiment.verifying import Verification
-    from equipoise.experiment.what_if import WhatIf
+    from equipoise.experiment.verification import Verification
     from equipoise.policies import Policy
     from equipoise.store import Transaction
 
@@ -198,7 +194,7 @@ class Experiment:
         attributes : dict, optional
             Anything to log with a new assignment; the policy does not see it.
         """
-        return cast(Assignment, self._one(ask_for.Ask(unit, attributes, who=self.who)))
+        return cast("Assignment", self._one(commands.Ask(unit, attributes, who=self.who)))
 
     def ask_many(
         self,
@@ -219,7 +215,7 @@ class Experiment:
 
     def tell(self, unit: str, reward: float) -> ToldReward:
         """Record the reward of a unit that was assigned, however late; telling the same again changes nothing."""
-        return cast(ToldReward, self._one(ask_for.Tell(unit, reward, who=self.who)))
+        return cast("ToldReward", self._one(commands.Tell(unit, reward, who=self.who)))
 
     def tell_many(self, rewards: Mapping[str, float] | Iterable[tuple[str, float]]) -> ToldRewards:
         """Record the rewards of several units, in one transaction; if any is refused, none is recorded."""
@@ -227,7 +223,7 @@ class Experiment:
 
     def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
         """Put another reward in the place of the one told; the log keeps both, and the reason."""
-        return cast(ToldReward, self._one(ask_for.Correct(unit, reward, reason, who=self.who)))
+        return cast("ToldReward", self._one(commands.Correct(unit, reward, reason, who=self.who)))
 
     def apply(self, requests: Iterable[Request]) -> Answers:
         """Carry out requests in the order given, in one transaction, and return what each gives.
@@ -276,15 +272,15 @@ class Experiment:
 
     def pause(self) -> None:
         """Take no new units for a while."""
-        self._one(ask_for.Pause(who=self.who))
+        self._one(commands.Pause(who=self.who))
 
     def resume(self) -> None:
         """Take new units again after a pause."""
-        self._one(ask_for.Resume(who=self.who))
+        self._one(commands.Resume(who=self.who))
 
     def stop(self) -> None:
         """Take no new units any more; rewards are still accepted."""
-        self._one(ask_for.Stop(who=self.who))
+        self._one(commands.Stop(who=self.who))
 
     def finish(self, *, anyway: bool = False) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
@@ -294,31 +290,31 @@ class Experiment:
         `anyway` it is finished at once, and those rewards stay outside the estimates for ever.
         """
         self.settle()
-        self._one(ask_for.Finish(anyway, who=self.who))
+        self._one(commands.Finish(anyway, who=self.who))
 
     def add_arm(self, name: str, *, floor: float = 0.0) -> None:
         """Add an arm; after its warm-up and forcing the policy gives it its share of those who come from now on."""
-        self._one(ask_for.AddArm(name, floor, who=self.who))
+        self._one(commands.AddArm(name, floor, who=self.who))
 
     def pause_arm(self, name: str) -> None:
         """Assign nobody to an arm for a while; the policy decides as if it did not exist."""
-        self._one(ask_for.PauseArm(name, who=self.who))
+        self._one(commands.PauseArm(name, who=self.who))
 
     def resume_arm(self, name: str) -> None:
         """Assign people to an arm again after a pause."""
-        self._one(ask_for.ResumeArm(name, who=self.who))
+        self._one(commands.ResumeArm(name, who=self.who))
 
     def retire_arm(self, name: str) -> None:
         """Assign nobody to an arm any more; rewards of those who have it still count."""
-        self._one(ask_for.RetireArm(name, who=self.who))
+        self._one(commands.RetireArm(name, who=self.who))
 
     def change_weight(self, reward_weight: float) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        self._one(ask_for.ChangeWeight(reward_weight, who=self.who))
+        self._one(commands.ChangeWeight(reward_weight, who=self.who))
 
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
-        while len(self._run([ask_for.Settle()], together=True).events) >= MOST_SETTLED:
+        while len(self._run([commands.Settle()], together=True).events) >= MOST_SETTLED:
             pass
 
     # Reading
@@ -377,7 +373,7 @@ class Experiment:
 
     def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""
-        from equipoise.experiment.history import read_history
+        from equipoise.experiment.event_log import read_history
 
         wanted = checks.whole_number("points", points, 1, 100_000)
         return self.store.read(lambda transaction: read_history(transaction, self._id, self._load(transaction), wanted))
@@ -396,7 +392,7 @@ class Experiment:
         >>> round(other.reward_change, 3), round(other.error_ratio, 2)
         (0.195, 1.54)
         """
-        from equipoise.experiment.what_if import what_if
+        from equipoise.experiment.status import what_if
 
         return what_if(self.store.read(self._load), reward_weight)
 
@@ -405,7 +401,7 @@ class Experiment:
 
         Raises `VerificationFailed`, which names the first difference.
         """
-        from equipoise.experiment.verifying import verify
+        from equipoise.experiment.verification import verify
 
         self.store.read(self._load)
         return self.store.read(lambda transaction: verify(transaction, self._id, self.name), repeatable=False)
@@ -415,7 +411,7 @@ class Experiment:
 
         If so, that is logged too, and other programs that use the experiment read it all again.
         """
-        from equipoise.experiment.rebuilding import rebuild
+        from equipoise.experiment.verification import rebuild
 
         now, who = microseconds(self.store.now()), checked_who(self.who)
         changed = self.store.change(self._id, lambda transaction: rebuild(transaction, self._id, self.name, now, who))
@@ -438,7 +434,7 @@ class Experiment:
             By the path's ending if it is not given. Parquet needs the extra `frames`. Units are as they were given: a
             spreadsheet that opens the CSV takes one that begins with = for a formula.
         """
-        from equipoise.experiment.exporting import export
+        from equipoise.experiment.export import export
 
         self.store.read(self._load)
         return self.store.read(
@@ -452,7 +448,7 @@ class Experiment:
         All of it is there when this returns; if it raises, or is interrupted, nothing is. `progress` is called now and
         then with the number of events copied and of all.
         """
-        from equipoise.experiment.copying import copy
+        from equipoise.experiment.verification import copy
 
         opened = _opened(store)
         if opened is self.store:  # a store in memory would wait for itself

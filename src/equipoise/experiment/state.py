@@ -9,14 +9,14 @@ import numpy as np
 
 from equipoise.errors import EquipoiseError, StoreMismatch, UnknownArm, UnknownName
 from equipoise.experiment.configuration import Configuration
-from equipoise.experiment.deciding import Decider
-from equipoise.log_codes import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
+from equipoise.experiment.decider import Decider
 from equipoise.stats import ArmStats
+from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equipoise.arrays import IntArray
+    from equipoise._types import IntArray
     from equipoise.store import Store, Transaction
 
 ENROLLING, PAUSED, STOPPED, FINISHED = "enrolling", "paused", "stopped", "finished"

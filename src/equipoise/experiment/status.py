@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equipoise.experiment.instants import instant, microseconds
-from equipoise.log_codes import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
-from equipoise.theory.sequences import asymptotic_mean_radius, bounded_mean_radius
+import numpy as np
+
+from equipoise.errors import TooFewRewards
+from equipoise.experiment.decider import Decider
+from equipoise.objective_families import ROOT_MEAN_SQUARE
+from equipoise.store.schema import instant, microseconds
+from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
+from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.experiment.state import State
     from equipoise.experiment.stopping import Progress
-    from equipoise.store import Transaction
+    from equipoise.store import Store, Transaction
 
 
 @dataclass(frozen=True)
@@ -201,3 +207,93 @@ def _interval(
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Two weights compared, on the present estimates.
+
+    Attributes
+    ----------
+    reward_weight, present_weight : float
+        The weight that was asked about, and that of the experiment.
+    allocation, present_allocation : dict of float by arm
+        Shares they ask for, those kept for arms included.
+    reward, present_reward : float
+        Expected reward per unit under each, as rewards are told.
+    error, present_error : float
+        The objective's error under each; times 1 / sqrt(units) it is the expected error of an arm's mean.
+    """
+
+    reward_weight: float
+    present_weight: float
+    allocation: dict[str, float]
+    present_allocation: dict[str, float]
+    reward: float
+    present_reward: float
+    error: float
+    present_error: float
+
+    @property
+    def reward_change(self) -> float:
+        """How much more reward per unit the other weight gives."""
+        return self.reward - self.present_reward
+
+    @property
+    def error_ratio(self) -> float:
+        """How many times the present error the other weight has."""
+        return self.error / self.present_error if self.present_error else np.inf
+
+
+def what_if(state: State, reward_weight: float) -> WhatIf:
+    """Return what another weight would ask for now."""
+    configuration = state.configuration.with_weight(reward_weight)
+    other = _measured(state, Decider(configuration, state.arm_states, state.floors))
+    present = _measured(state, state.decider)
+    weights = float(reward_weight), float(state.configuration.reward_weight or 0.0)
+    (allocation, reward, error), (present_allocation, present_reward, present_error) = other, present
+    return WhatIf(*weights, allocation, present_allocation, reward, present_reward, error, present_error)
+
+
+def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, float]:
+    """Return the allocation a decider steers towards, and its reward and error."""
+    target = decider.target(state.stats)
+    if target is None:
+        raise TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
+    active = decider.active
+    shares, mean, std = target[active], state.stats.mean[active], state.stats.std[active]
+    objective = getattr(decider.policy, "objective", ROOT_MEAN_SQUARE)
+    error = float(objective.error(shares, std)) if hasattr(objective, "error") else np.nan
+    allocation = dict(zip(state.names, target.tolist(), strict=True))
+    return allocation, state.configuration.sign * float(shares @ mean), error
+
+
+@dataclass(frozen=True)
+class ExperimentSummary:
+    """An experiment as it is listed."""
+
+    name: str
+    state: str
+    created_at: datetime
+    policy: dict[str, Any]
+    n_arms: int
+    n_assigned: int
+    n_rewarded: int
+
+
+def summaries(store: Store) -> list[ExperimentSummary]:
+    """Return all experiments of a store, oldest first."""
+    return [
+        ExperimentSummary(name, state, instant(created_at), _policy(configuration), n_arms, assigned, pulls)
+        for name, state, created_at, configuration, n_arms, assigned, pulls in store.read(
+            lambda transaction: transaction.summaries()
+        )
+    ]
+
+
+def _policy(configuration: str) -> dict[str, Any]:
+    """Return the policy in a configuration; of one that is damaged nothing, as it must not hide the others."""
+    try:
+        return dict(json.loads(configuration)["policy"])
+    except (ValueError, TypeError, LookupError):
+        return {}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.serialization import Value
 from equipoise.stats import LARGEST_COUNT
-from equipoise.values import Value
 
 if TYPE_CHECKING:
     from equipoise.experiment.status import Status

@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from equipoise.experiment.instants import instant
-from equipoise.experiment.missing import DefaultReward, DropUnit
-from equipoise.log_codes import (
+from equipoise.experiment.missing_rewards import DefaultReward, DropUnit
+from equipoise.store.schema import instant
+from equipoise.unit_lifecycle import (
     DEFAULTED,
     DROPPED,
     HELD,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from equipoise.experiment.missing import MissingReward
+    from equipoise.experiment.missing_rewards import MissingReward
     from equipoise.experiment.state import State
     from equipoise.store import Transaction
 

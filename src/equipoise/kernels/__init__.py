@@ -28,22 +28,22 @@ def compiled(function: Function) -> Function:
 
     In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
     """
-    return cast(Function, numba.njit(**_STRICT, forceinline=False)(function))
+    return cast("Function", numba.njit(**_STRICT, forceinline=False)(function))
 
 
 def inlined(function: Function) -> Function:
     """Compile like `compiled`, and copy the code into every caller: handing on one array takes seven words."""
-    return cast(Function, numba.njit(**_STRICT, forceinline=True)(function))
+    return cast("Function", numba.njit(**_STRICT, forceinline=True)(function))
 
 
 def approximate(function: Function) -> Function:
     """Compile like `compiled`, but let the compiler reorder sums, fuse operations, and assume finite numbers."""
-    return cast(Function, numba.njit(**_RELAXED, forceinline=False)(function))
+    return cast("Function", numba.njit(**_RELAXED, forceinline=False)(function))
 
 
 def approximate_inlined(function: Function) -> Function:
     """Compile like `approximate`, and copy the code into every caller."""
-    return cast(Function, numba.njit(**_RELAXED, forceinline=True)(function))
+    return cast("Function", numba.njit(**_RELAXED, forceinline=True)(function))
 
 
 def when_compiling(tell: Callable[[], None]) -> Callable[[], None]:

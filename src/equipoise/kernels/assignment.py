@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise.kernels import compiled
-from equipoise.kernels.choice import decide_since
+from equipoise.kernels.decision import RANDOM, decide_since, draw
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rules import WORK_ROWS, Rule
-from equipoise.kernels.tracking import RANDOM, draw
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2
 MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3

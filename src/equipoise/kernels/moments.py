@@ -16,7 +16,7 @@ from equipoise.kernels import inlined
 from equipoise.kernels.instructions import fused_multiply_add
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 
 SUM_ROWS = 4

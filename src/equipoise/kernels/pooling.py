@@ -15,7 +15,7 @@ import numpy as np
 from equipoise.kernels import compiled
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray, IntArray
+    from equipoise._types import FloatArray, IntArray
 
 # Between these the variance, between arms, of the logarithm of an arm's variance is believed to be. The lower makes
 # sure that an arm's own rewards win in the end (spreads differ by 2.5% at least); the upper (by a factor of 4.5) is

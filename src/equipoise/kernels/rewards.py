@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.kernels import compiled
-from equipoise.kernels.gamma import log_gamma_draw
-from equipoise.kernels.normal import make_normal
-from equipoise.kernels.random import philox, unit
+from equipoise.kernels.random import log_gamma_draw, make_normal, philox, unit
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 GAUSSIAN, BERNOULLI, UNIFORM, BETA, EMPIRICAL, EXTERNAL = 0, 1, 2, 3, 4, 5
 """Kinds of arms. The rewards of an external arm are made in Python from uniform numbers."""

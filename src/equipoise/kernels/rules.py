@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from equipoise.kernels.shares import WORK_ROWS as SOLVER_ROWS
+from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 (
     UNIFORM,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.drawing import (
+from equipoise.charts.bands import finite
+from equipoise.charts.style import (
     DASHES,
     GREY,
     LINES,
@@ -19,13 +20,14 @@ from equipoise.charts.drawing import (
     taken_in_turn,
     titled,
 )
-from equipoise.charts.replications import finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equipoise.arrays import FloatArray, IntArray
-    from equipoise.charts.drawing import AnyChart
+    from numpy.typing import ArrayLike
+
+    from equipoise._types import FloatArray, IntArray
+    from equipoise.charts.style import AnyChart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +145,28 @@ def _rule_layers(rules: dict[float, str]) -> list[Any]:
         # Written above the picture, where no curve is.
         base.mark_text(baseline="bottom", color=GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
     ]
+
+
+def settled_from(step: ArrayLike, value: ArrayLike, bound: float) -> int | None:
+    """Return the first step from which on the curve stays below a bound; None if it ends above it.
+
+    Examples
+    --------
+    >>> settled_from([10, 20, 30, 40], [0.5, 0.1, 0.4, 0.2], 0.3), settled_from([10, 20], [1, 2], 0.3)
+    (40, None)
+    """
+    steps, is_above = np.asarray(step), ~(np.asarray(value) < bound)
+    place = int(np.flatnonzero(is_above)[-1]) + 1 if is_above.any() else 0
+    return int(steps[place]) if place < steps.size else None
+
+
+def growth_power(step: ArrayLike, value: ArrayLike) -> float:
+    """Return the power of the number of pulls that a curve grows with: a least-squares line on logarithmic axes.
+
+    Examples
+    --------
+    >>> round(growth_power([100, 200, 400], [10, 20, 40]), 6), round(growth_power([1, 4], [1, 2]), 6)
+    (1.0, 0.5)
+    """
+    slope, _ = np.polyfit(np.log(np.asarray(step, dtype=float)), np.log(np.asarray(value, dtype=float)), 1)
+    return float(slope)

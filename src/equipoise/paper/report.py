@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 import signal
 import threading
@@ -11,16 +14,17 @@ from datetime import UTC, datetime
 from multiprocessing import active_children, get_context
 from typing import TYPE_CHECKING, Any
 
-from equipoise import __version__
-from equipoise.paper import files, texts
-from equipoise.paper.expected import compare
+from equipoise._version import __version__
+from equipoise.errors import EquipoiseError
+from equipoise.paper import words as texts
+from equipoise.paper.findings import compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Self
 
-    from equipoise.paper.findings import Finding, Table
+    from equipoise.paper.findings import Figure, Finding, Table
     from equipoise.paper.item import Item
     from equipoise.paper.reproduction import Reproduction
 
@@ -65,8 +69,8 @@ class ReportWriter:
 
     def add(self, finding: Finding) -> None:
         """Write the tables of a finding, and begin with its figures."""
-        files.write_tables(finding, self.folder)
-        self._drawn += [self._pool.submit(files.write_figure, figure, self.folder) for figure in finding.figures]
+        write_tables(finding, self.folder)
+        self._drawn += [self._pool.submit(write_figure, figure, self.folder) for figure in finding.figures]
 
     def write(self, result: Reproduction) -> Path:
         """Write the page when all figures are drawn, and return its path."""
@@ -74,7 +78,7 @@ class ReportWriter:
             figure.result()
         path = self.folder / PAGE
         assert ReportWriter._scripts is not None  # noqa: S101  (for the type checker)
-        files.write(path, report_page(result, ReportWriter._scripts.result()).encode())
+        write(path, report_page(result, ReportWriter._scripts.result()).encode())
         return path
 
 
@@ -134,7 +138,7 @@ def report_page(result: Reproduction, script: str) -> str:
         how_judged=texts.HOW_JUDGED,
         marks=MARKS,
         sections=[_section(item, finding) for item, finding in zip(result.items, result.findings, strict=True)],
-        charts={figure.key: files.specification(figure) for finding in result.findings for figure in finding.figures},
+        charts={figure.key: specification(figure) for finding in result.findings for figure in finding.figures},
         script=script,
     )
 
@@ -160,7 +164,7 @@ def _table(finding: Finding, table: Table) -> dict[str, Any]:
         "table": table,
         "rows": texts.table_texts(table),
         "numeric": texts.is_numeric(table),
-        "file": f"{files.TABLES}/{files.table_file(finding, table)}",
+        "file": f"{TABLES}/{table_file(finding, table)}",
     }
 
 
@@ -176,3 +180,65 @@ def _source(environment: Any, name: str) -> str:
     from markupsafe import Markup
 
     return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704  (our own file)
+
+
+FIGURES, TABLES = "figures", "tables"
+"""Folders, in that of the report."""
+
+
+def write_tables(finding: Finding, folder: Path) -> None:
+    """Write the tables of a finding into a folder of their own."""
+    for table in finding.tables:
+        write(folder / TABLES / table_file(finding, table), as_csv(table).encode())
+
+
+def write_figure(figure: Figure, folder: Path) -> None:
+    """Write a figure as PNG and SVG into a folder of their own."""
+    picture = drawn(figure)
+    write(folder / FIGURES / f"{figure.key}.svg", picture.encode())
+    write(folder / FIGURES / f"{figure.key}.png", rasterised(picture))
+
+
+def table_file(finding: Finding, table: Table) -> str:
+    """Return the name of a table's file; the keys of tables are unique within their items only."""
+    return f"{finding.item}-{table.key}.csv"
+
+
+def drawn(figure: Figure) -> str:
+    """Return a figure as SVG."""
+    import vl_convert
+
+    picture: str = vl_convert.vegalite_to_svg(specification(figure))
+    return picture
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """Return the chart of a figure as browsers read it: JSON has null where Python has nan or inf."""
+    chart: dict[str, Any] = json.loads(json.dumps(figure.chart), parse_constant=lambda _: None)
+    return chart
+
+
+def rasterised(picture: str) -> bytes:
+    """Return an SVG picture as PNG, fine enough for print; quicker than drawing it anew."""
+    import vl_convert
+
+    pixels: bytes = vl_convert.svg_to_png(picture, scale=2)
+    return pixels
+
+
+def as_csv(table: Table) -> str:
+    """Return a table at full precision."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return buffer.getvalue()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file, and the folder it is in if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise EquipoiseError(f"cannot write {path}: {error.strerror or error}") from error

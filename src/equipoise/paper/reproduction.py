@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import equipoise
-from equipoise.charts.drawing import unchecked_parts
+from equipoise.charts.style import unchecked_parts
 from equipoise.errors import InvalidInput, UnknownName
-from equipoise.paper.expected import Comparison, compare
-from equipoise.paper.findings import Claim, Finding
+from equipoise.paper.findings import Claim, Comparison, Finding, compare
+from equipoise.paper.item import Work
 from equipoise.paper.items import ITEMS
-from equipoise.paper.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
-from equipoise.paper.educational_rows import (
+from equipoise.paper.educational_policies import (
     BASELINES,
     GAFS,
     HORIZON,
@@ -31,7 +31,7 @@ from equipoise.paper.educational_rows import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 MEAN_MAX, STD_MAX = 12.335, 4.292
 """The largest mean and standard deviation, as `solve_constants` finds them, to the digits that the table supports."""

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import checks
-from equipoise.policies.policy import Choice, Policy
+from equipoise.policies.policy import Choice, Policy, inherits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.kernels.rules import Rule
     from equipoise.policies.policy import Chooser
     from equipoise.stats import ArmStats
 
     Decider = Callable[[ArmStats], tuple[int, bool]]
+
+
+DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
+"""What the compiled loops do in place of the policy; an override of any of them must be called."""
 
 
 class CompiledPolicy(Policy):
@@ -27,6 +31,11 @@ class CompiledPolicy(Policy):
     @abstractmethod
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled loops decide as this policy does: not so where a subclass overrides a method."""
+        return inherits(self, CompiledPolicy, DECIDING_METHODS)
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return the policy's numbers per arm: floor, importance and allocation."""
@@ -48,7 +57,7 @@ class CompiledPolicy(Policy):
         """Return a chooser that goes by the kernel, or by the probabilities of a subclass that has its own."""
         if type(self).probabilities is not CompiledPolicy.probabilities:
             return super().choose
-        from equipoise.kernels.tracking import RANDOM, draw
+        from equipoise.kernels.decision import RANDOM, draw
 
         probability = np.zeros(n_arms)
         decider = self._decider(n_arms, probability)
@@ -70,7 +79,7 @@ class CompiledPolicy(Policy):
 
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""
-        from equipoise.kernels.tracking import RANDOM
+        from equipoise.kernels.decision import RANDOM
 
         probability = np.zeros(stats.n_arms)
         arm, _ = self._decider(stats.n_arms, probability)(stats)
@@ -81,7 +90,7 @@ class CompiledPolicy(Policy):
 
     def target(self, stats: ArmStats) -> FloatArray | None:
         """Return the allocation the policy steers towards, or None if it has none (yet)."""
-        from equipoise.kernels.targets import write_target
+        from equipoise.kernels.decision import write_target
 
         rule, (work, target) = self.rule(), _scratch(stats.n_arms)
         if stats.pulls.min() < rule.rewards_needed:
@@ -92,7 +101,7 @@ class CompiledPolicy(Policy):
 
     def _decider(self, n_arms: int, probability: FloatArray) -> Decider:
         """Return the function that names the next arm, or fills `probability` and says it is random."""
-        from equipoise.kernels.choice import decide
+        from equipoise.kernels.decision import decide
 
         rule, per_arm, (work, target) = self.rule(), self.per_arm(n_arms), _scratch(n_arms)
 

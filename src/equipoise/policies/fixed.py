@@ -10,7 +10,7 @@ from equipoise.policies.compiled import CompiledPolicy
 from equipoise.policies.parameters import TRACKINGS, checked
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.kernels.rules import Rule
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
-from equipoise.policies.compiled import CompiledPolicy
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.policies.compiled import DECIDING_METHODS, CompiledPolicy
 from equipoise.policies.parameters import TRACKINGS, checked
-from equipoise.separable import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.policies.policy import inherits
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.kernels.rules import Rule
     from equipoise.policies.compiled import Decider
     from equipoise.stats import ArmStats
@@ -77,6 +78,11 @@ class ForcingBalance(CompiledPolicy):
         parameters = checked(self, "reward_weight", "forcing", "floor", "tracking", "window", "mixing")
         self._set(objective=objective, **parameters)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled loops decide as this policy does: not so for an objective or a method in Python."""
+        return isinstance(self.objective, PowerObjective) and inherits(self, ForcingBalance, DECIDING_METHODS)
+
     def check_arms(self, n_arms: int) -> None:
         """Raise if floors or importance are not one per arm."""
         self.objective.check_arms(n_arms)
@@ -115,8 +121,7 @@ class ForcingBalance(CompiledPolicy):
         if isinstance(self.objective, PowerObjective):
             return super()._decider(n_arms, probability)
         # An objective of the user's is solved in Python; forcing and tracking are the kernel's as always.
-        from equipoise.kernels.choice import forced_arm
-        from equipoise.kernels.tracking import track
+        from equipoise.kernels.decision import forced_arm, track
 
         rule, solve, floor = self.rule(), self.objective.solve, checks.floors(self.floor, n_arms)
 

@@ -46,3 +46,38 @@ class GAFS(CompiledPolicy):
         from equipoise.kernels.rules import BALANCE, Rule
 
         return Rule(kind=BALANCE, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GAFSMax(CompiledPolicy):
+    """Make the error of the worst-measured arm as small as possible.
+
+    The target is proportional to the variance, which gives all arms the same error; tracking and forcing are those of
+    `GAFS`.
+
+    Parameters
+    ----------
+    forcing : float, default 1.0
+        As in `ForcingBalance`.
+
+    References
+    ----------
+    Antos, Grover, Szepesvári (2010). Active learning in heteroscedastic noise. Theor. Comput. Sci. 411.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> GAFSMax().target(ArmStats.from_summary([50, 50], [1.0, 2.0], [1.0, 2.0])).round(3)
+    array([0.2, 0.8])
+    """
+
+    forcing: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._set(**checked(self, "forcing"))
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.rules import VARIANCE_SHARES, Rule
+
+        return Rule(kind=VARIANCE_SHARES, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)

@@ -15,7 +15,7 @@ from equipoise.policies.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.stats import ArmStats
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise.errors import InvalidInput
-from equipoise.values import Value
+from equipoise.serialization import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.stats import ArmStats
 
     Chooser = Callable[[ArmStats, float], "Choice"]
@@ -48,6 +48,11 @@ class Policy(Value):
     [0, 0, 1, 1, 1, 0]
     """
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled loops know this policy's rule and may decide in its stead."""
+        return False
+
     @abstractmethod
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""
@@ -76,3 +81,8 @@ class Policy(Value):
         """Return `choose` made ready for many calls with this number of arms."""
         self.check_arms(n_arms)
         return self.choose
+
+
+def inherits(policy: Policy, kind: type, methods: tuple[str, ...]) -> bool:
+    """Return whether a policy's class left these methods as they are in `kind`."""
+    return all(getattr(type(policy), method) is getattr(kind, method) for method in methods)

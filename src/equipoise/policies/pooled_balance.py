@@ -12,6 +12,7 @@ from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
+    from equipoise.policies.policy import Policy
 
 TRACKINGS = ("marginal", "difference", "windowed")
 
@@ -97,8 +98,8 @@ class PooledBalance(CompiledPolicy):
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
+        from equipoise.kernels.decision import DIFFERENCE, MARGINAL, WINDOWED
         from equipoise.kernels.rules import POOLED_BALANCE, Rule
-        from equipoise.kernels.tracking import DIFFERENCE, MARGINAL, WINDOWED
 
         return Rule(
             kind=POOLED_BALANCE,
@@ -112,3 +113,25 @@ class PooledBalance(CompiledPolicy):
             caution=self.caution,
             exploration=self.curiosity,
         )
+
+
+def recommended(reward_weight: float) -> Policy:
+    """Return the policy of an experiment for which only a weight between reward and accuracy is given.
+
+    Its pulls are drawn at random, so that nobody can guess the next one and every probability can be logged.
+
+    Examples
+    --------
+    >>> recommended(0.8)
+    PooledBalance(reward_weight=0.8, tracking='windowed')
+    """
+    return PooledBalance(reward_weight=reward_weight, tracking="windowed")
+
+
+def policy_or_recommended(policy: Policy | None, reward_weight: float | None) -> Policy:
+    """Return the policy that was given, or the one for the weight that was given; it must be one of the two."""
+    if policy is not None and reward_weight is None:
+        return policy
+    if policy is None and reward_weight is not None:
+        return recommended(reward_weight)
+    raise InvalidInput(f"give a policy or a reward_weight; got {'neither' if policy is None else 'both'}")

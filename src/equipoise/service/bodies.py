@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from equipoise.errors import InvalidInput
-from equipoise.experiment.texts import DEEPEST_DATA, is_deeper
+from equipoise.experiment.names import DEEPEST_DATA, is_deeper
 
 _DEEPEST = 2 * DEEPEST_DATA
 """More than free data may have with all that is around it, and less than any of those can take that read a body."""

@@ -10,7 +10,7 @@ from fastapi import Request  # noqa: TC002  (the framework reads the annotations
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
 
-from equipoise import __version__
+from equipoise._version import __version__
 from equipoise.service.examples import EXAMPLES
 from equipoise.service.routing import NO_KEY, GuardedRoute, allow
 

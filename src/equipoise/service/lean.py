@@ -13,17 +13,17 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from equipoise.experiment import Ask, Tell
-from equipoise.experiment.texts import LONGEST_UNIT
-from equipoise.keys import ADMIN, ASSIGNER
+from equipoise.experiment.names import LONGEST_UNIT
 from equipoise.service.bodies import may_be_deep, repeated_name
+from equipoise.service.keys import ADMIN, ASSIGNER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
     from datetime import datetime
 
     from equipoise.experiment import Assignment, Request, ToldReward
-    from equipoise.service.core import Core
-    from equipoise.service.gate import Exchange
+    from equipoise.service.middleware import Exchange
+    from equipoise.service.service import Core
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from equipoise.experiment.texts import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
+from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
 from equipoise.hints import in_requests
 
 Number = StrictFloat  # which takes whole numbers too, but no text and no booleans

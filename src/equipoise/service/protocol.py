@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from equipoise.service.failures import SAFE_HEADERS, failure_body
+from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 
 if TYPE_CHECKING:
     import asyncio

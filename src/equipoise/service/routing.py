@@ -17,12 +17,12 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from equipoise.errors import EquipoiseError, InvalidInput, visible
-from equipoise.experiment.texts import LONGEST_NAME, LONGEST_UNIT
-from equipoise.keys import ADMIN, ASSIGNER, READER, Key
+from equipoise.experiment.names import LONGEST_NAME, LONGEST_UNIT
 from equipoise.service.bodies import NotJson, check_size, decoded_body
-from equipoise.service.core import Core
-from equipoise.service.failures import Refused, answer_to
+from equipoise.service.error_responses import Refused, answer_to
+from equipoise.service.keys import ADMIN, ASSIGNER, READER, Key
 from equipoise.service.models import Failure
+from equipoise.service.service import Core
 from equipoise.service.validation import told
 
 if TYPE_CHECKING:

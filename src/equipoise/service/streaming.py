@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
 
-from equipoise.service.failures import Overloaded
+from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

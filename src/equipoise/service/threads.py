@@ -8,7 +8,7 @@ from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from equipoise.service.failures import Overloaded
+from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -1,19 +1,45 @@
-"""Play policies on arms, many times: exact, fast, and the same for any number of workers  [Sect. 5]."""
+"""Play policies on arms, many times: exact, fast, and the same for any number of workers  [Sect. 5].
 
-from equipoise.simulation.inputs import (
+`simulate` plays policies once and returns `Runs`. A `Study` says what a sweep plays, `read_study` reads one from a TOML
+file, `sweep` plays it and `summary` condenses it.
+"""
+
+from equipoise.simulation.runs import Runs
+from equipoise.simulation.simulator import (
     LARGEST_HORIZON,
+    SimulationInterrupted,
+    available_processors,
     checked_checkpoints,
     default_checkpoints,
     replication_numbers,
+    simulate,
 )
-from equipoise.simulation.running import SimulationInterrupted, available_processors, simulate
+from equipoise.simulation.study import Study
+from equipoise.simulation.study_file import parse_study, policy_from_text, read_study, study_from_dict
+from equipoise.simulation.sweep_tables import SummaryRow, checked_frame_path, summary, write_frame
+from equipoise.simulation.sweeps import SweepInterrupted, result_paths, sweep
+from equipoise.simulation.workers import BACKENDS
 
 __all__ = [
+    "BACKENDS",
     "LARGEST_HORIZON",
+    "Runs",
     "SimulationInterrupted",
+    "Study",
+    "SummaryRow",
+    "SweepInterrupted",
     "available_processors",
     "checked_checkpoints",
+    "checked_frame_path",
     "default_checkpoints",
+    "parse_study",
+    "policy_from_text",
+    "read_study",
     "replication_numbers",
+    "result_paths",
     "simulate",
+    "study_from_dict",
+    "summary",
+    "sweep",
+    "write_frame",
 ]

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from equipoise.errors import StoreMismatch, UpgradeNeeded
 from equipoise.store import schema
-from equipoise.store.addresses import database_at
 from equipoise.store.store import Store
+from equipoise.store.url import database_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from psycopg import InterfaceError, InternalError, OperationalError
 from psycopg.errors import InsufficientPrivilege, InvalidSchemaName
 
 from equipoise.errors import StoreError, StoreUnavailable
-from equipoise.store import addresses
+from equipoise.store import url as addresses
 from equipoise.store.connection import Connection
 from equipoise.store.database import Database
 from equipoise.store.libpq import Statement, as_array, as_text, send

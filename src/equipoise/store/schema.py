@@ -5,6 +5,8 @@ Instants are whole microseconds since 1970 in UTC, so that both databases keep a
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import sqlalchemy as sa
 
 REVISION = "2"
@@ -123,3 +125,29 @@ EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
 ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
 PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
 """Columns in the order of the rows that the store takes and gives, without the experiment."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds(instant: datetime) -> int:
+    """Return an instant as the store keeps it.
+
+    Examples
+    --------
+    >>> microseconds(datetime(1970, 1, 2, tzinfo=UTC))
+    86400000000
+    """
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def instant(microseconds: int) -> datetime:
+    """Return an instant in UTC.
+
+    Examples
+    --------
+    >>> instant(86_400_000_000).isoformat()
+    '1970-01-02T00:00:00+00:00'
+    """
+    return _EPOCH + timedelta(microseconds=microseconds)

@@ -5,6 +5,7 @@ rewards grows with it. The bounds are loose: they show what a guarantee depends 
 will do. Where the paper contradicts itself, `docs/deviations-from-the-paper.md` says what is used here.
 """
 
+from equipoise.theory.assumptions import LARGEST_FORCING, LARGEST_HORIZON
 from equipoise.theory.confidence import (
     estimated_optimum_gap,
     mean_confidence_radius,
@@ -13,11 +14,16 @@ from equipoise.theory.confidence import (
     tradeoff_error,
     uniform_tradeoff_error,
 )
-from equipoise.theory.conversion import allocation_distance, value_gap
-from equipoise.theory.exploration import exploration_bound, exploration_end, least_pulls, tracking_error
-from equipoise.theory.inputs import LARGEST_FORCING, LARGEST_HORIZON
+from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
+from equipoise.theory.lemmas import (
+    allocation_distance,
+    exploration_bound,
+    exploration_end,
+    least_pulls,
+    tracking_error,
+    value_gap,
+)
 from equipoise.theory.regret import STEP_8_CONSTANT, RegretBound, regret_bound, third_phase_start, third_phase_threshold
-from equipoise.theory.sequences import asymptotic_mean_radius, bounded_mean_radius
 
 __all__ = [
     "LARGEST_FORCING",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import checks
-from equipoise.theory.inputs import (
+from equipoise.theory.assumptions import (
     checked_horizon,
     checked_probability,
     checked_pulls,
@@ -20,7 +20,7 @@ from equipoise.theory.inputs import (
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
 
 
 def step_failure_probability(

@@ -10,9 +10,7 @@ import numpy as np
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.objective import optimal_allocation, smoothness, strong_concavity
-from equipoise.theory.confidence import log_inverse_failure
-from equipoise.theory.exploration import exploration_bound
-from equipoise.theory.inputs import (
+from equipoise.theory.assumptions import (
     LARGEST_HORIZON,
     checked_forcing,
     checked_horizon,
@@ -22,6 +20,8 @@ from equipoise.theory.inputs import (
     positive_stds,
     weight_below_one,
 )
+from equipoise.theory.confidence import log_inverse_failure
+from equipoise.theory.lemmas import exploration_bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

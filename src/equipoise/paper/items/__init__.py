@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 from equipoise.paper.items import (
     educational_table,
     effort,
-    five_arm_table,
     health,
-    naive_ucb,
+    naive_ucb_failure,
     objective_surface,
+    optimal_allocations,
     outlook,
     pareto_over_time,
     regret_over_time,
     surrogate_derivation,
     tracking_ablation,
     tracking_over_time,
-    two_arm_table,
 )
 
 if TYPE_CHECKING:
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 ITEMS: tuple[Item, ...] = (
     objective_surface.ITEM,
-    five_arm_table.ITEM,
+    optimal_allocations.FIVE_ARMS_ITEM,
     regret_over_time.ITEM,
     tracking_over_time.ITEM,
     pareto_over_time.ITEM,
     educational_table.ITEM,
     surrogate_derivation.ITEM,
-    two_arm_table.ITEM,
-    naive_ucb.ITEM,
+    optimal_allocations.TWO_ARMS_ITEM,
+    naive_ucb_failure.ITEM,
     tracking_ablation.ITEM,
     outlook.ITEM,
     effort.ITEM,

@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from equipoise.paper.findings import Claim, Figure, Finding
-from equipoise.paper.gains_and_losses import BANDIT, THOMPSON, Results, replay
 from equipoise.paper.item import Item
-from equipoise.paper.real_experiment_charts import dial_chart, shares_figure
-from equipoise.paper.real_experiment_tables import tables
-from equipoise.paper.real_experiment_words import (
+from equipoise.paper.real_experiment_report import (
     better_ranking,
+    dial_chart,
     excess,
     limits,
     percent,
     rounded,
+    shares_figure,
     smallest_regret,
+    tables,
     wider_bonuses,
 )
-from equipoise.paper.real_experiments import effort_experiment
+from equipoise.paper.real_experiments import BANDIT, THOMPSON, Results, effort_experiment, replay
 
 if TYPE_CHECKING:
-    from equipoise.paper.work import Work
+    from equipoise.paper.item import Work
 
 WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 

@@ -6,35 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.charts.gains_and_losses import (
-    DIAL,
-    OTHER,
-    START,
-    GainsAndLossesRecord,
-    WayToRun,
-    gains_and_losses_chart,
-)
+from equipoise.charts.gains_and_losses import DIAL, OTHER, START, GainsAndLossesRecord, WayToRun, gains_and_losses_chart
 from equipoise.paper.findings import Claim, Figure, Finding
-from equipoise.paper.gains_and_losses import BANDIT, BONUS, THOMPSON, WIDER, Results, replay
 from equipoise.paper.item import Item
-from equipoise.paper.real_experiment_charts import dial_chart, shares_figure
-from equipoise.paper.real_experiment_tables import tables
-from equipoise.paper.real_experiment_words import (
+from equipoise.paper.real_experiment_report import (
     better_on_both,
     better_ranking,
+    dial_chart,
     limits,
     percent,
     rounded,
+    shares_figure,
     smallest_regret,
+    tables,
     wider_bonuses,
 )
-from equipoise.paper.real_experiments import flu_experiment
+from equipoise.paper.real_experiments import BANDIT, BONUS, THOMPSON, WIDER, Results, flu_experiment, replay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from equipoise.paper.gains_and_losses import GainAndLoss
-    from equipoise.paper.work import Work
+    from equipoise.paper.item import Work
+    from equipoise.paper.real_experiments import GainAndLoss
 
 WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)
 HERO_WEIGHTS = (0.95, 0.98, 0.99, 0.995)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.drawing import BLUE, VERMILION, altair, styled, titled
+from equipoise.charts.style import BLUE, VERMILION, altair, styled, titled
 from equipoise.objective import optimal_allocation, tradeoff
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
 from equipoise.paper.instances import FIGURE_1
 from equipoise.paper.item import Item
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
-    from equipoise.paper.work import Work
+    from equipoise._types import FloatArray
+    from equipoise.paper.item import Work
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the curves that are drawn."""

@@ -15,10 +15,10 @@ from equipoise.paper.item import Item
 from equipoise.policies import ForcingBalance, OptimisticBalance, ThompsonBalance, UCBExplore, Uniform
 
 if TYPE_CHECKING:
+    from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
-    from equipoise.arrays import FloatArray
     from equipoise.paper.findings import Cell
-    from equipoise.paper.work import Work
+    from equipoise.paper.item import Work
     from equipoise.policies import Policy
 
 FORCINGS = (0.01, 0.1, 0.3, 1.0, 3.0)

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.drawing import DASHES, LINES, SHAPES, altair, legend, styled, titled
-from equipoise.charts.frontier import curve_layers, frontier_record
-from equipoise.charts.replications import place_of
+from equipoise.charts.bands import place_of
+from equipoise.charts.frontiers import curve_layers, frontier_record
+from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_facts import settled_from
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
+from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS
 from equipoise.paper.item import Item
 from equipoise.policies import ForcingBalance
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.paper.findings import Cell
-    from equipoise.paper.work import Work
-    from equipoise.runs import Runs
+    from equipoise.paper.item import Work
+    from equipoise.simulation.runs import Runs
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 SHOWN_WEIGHTS = (0.0, 0.4, 0.8, 0.95)

@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.replications import place_of
+from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
-from equipoise.paper.curve_facts import growth_power
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
-from equipoise.paper.expected import expected_numbers
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
-from equipoise.paper.five_arm_runs import LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, tracked_runs
-from equipoise.paper.instances import FIVE_ARMS
+from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power
+from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table, expected_numbers
+from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, tracked_runs
 from equipoise.paper.item import Item
 from equipoise.theory import exploration_end
 
 if TYPE_CHECKING:
     from equipoise.metrics import Summary
     from equipoise.paper.findings import Cell
-    from equipoise.paper.work import Work
-    from equipoise.runs import Runs
+    from equipoise.paper.item import Work
+    from equipoise.simulation.runs import Runs
 
 EXPLORED = exploration_end(FIVE_ARMS.n_arms, forcing=TRACKED.forcing) - 1
 """Pulls that are all forced, the same number for each arm."""

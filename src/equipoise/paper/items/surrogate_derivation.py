@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.paper.educational_rows import (
+from equipoise.paper.educational_policies import (
     FORCING_BALANCE,
     GAFS,
     HORIZON,
@@ -33,21 +33,24 @@ from equipoise.paper.surrogate import (
     solve_constants,
     sum_of_squares,
 )
-from equipoise.paper.surrogate_charts import arms_chart, constants_chart
-from equipoise.paper.surrogate_claims import (
+from equipoise.paper.surrogate_report import (
+    aggregates_table,
+    arms_chart,
+    constants_chart,
     divided_by_std,
     in_percent,
+    predict,
+    predictions_table,
     rows_agree,
+    rows_table,
     same_aggregates,
     same_predictions,
     unused_row_agrees,
 )
-from equipoise.paper.surrogate_predictions import predict
-from equipoise.paper.surrogate_tables import aggregates_table, predictions_table, rows_table
 
 if TYPE_CHECKING:
     from equipoise.arms import Gaussian
-    from equipoise.paper.work import Work
+    from equipoise.paper.item import Work
 
 SHIPPED = "surrogate"
 NOISIEST = (4, 31)

@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.charts import arm_share_chart, arm_share_record
-from equipoise.charts.replications import place_of
+from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_facts import settled_from
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
+from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
-from equipoise.paper.five_arm_runs import REPLICATIONS, SHORT, STEPS, WEIGHT, tracked_and_sampled_runs
-from equipoise.paper.instances import FIVE_ARMS
+from equipoise.paper.instances import FIVE_ARMS, REPLICATIONS, SHORT, STEPS, WEIGHT, tracked_and_sampled_runs
 from equipoise.paper.item import Item
 from equipoise.paper.items.tracking_over_time import ARM
 
 if TYPE_CHECKING:
-    from equipoise.arrays import FloatArray
+    from equipoise._types import FloatArray
     from equipoise.paper.findings import Cell
-    from equipoise.paper.work import Work
-    from equipoise.runs import Runs
+    from equipoise.paper.item import Work
+    from equipoise.simulation.runs import Runs
 
 NAMES = ("tracking the largest gap", "drawing from the target")
 LATE = (5_000, 20_000)

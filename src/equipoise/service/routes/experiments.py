@@ -7,11 +7,10 @@ from fastapi import APIRouter, Response
 
 from equipoise.errors import ExperimentExists
 from equipoise.experiment import Experiment, MissingReward, StoppingRule
-from equipoise.keys import Key
 from equipoise.policies import Policy
-from equipoise.policies.recommended import policy_or_recommended
+from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.service import models
-from equipoise.service.core import Core, plain
+from equipoise.service.keys import Key
 from equipoise.service.routing import (
     ADMINS,
     READERS,
@@ -26,6 +25,7 @@ from equipoise.service.routing import (
     encoded,
     failures,
 )
+from equipoise.service.service import Core, plain
 
 router = APIRouter(prefix="/experiments", tags=["Experiments"], route_class=GuardedRoute)
 

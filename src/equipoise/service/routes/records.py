@@ -6,9 +6,8 @@ from fastapi import APIRouter, Query
 
 from equipoise.errors import InvalidInput
 from equipoise.experiment import Experiment
-from equipoise.experiment.exporting import COLUMNS
+from equipoise.experiment.export import COLUMNS
 from equipoise.service import models
-from equipoise.service.core import plain
 from equipoise.service.routing import (
     ADMINS,
     READERS,
@@ -21,6 +20,7 @@ from equipoise.service.routing import (
     answer,
     failures,
 )
+from equipoise.service.service import plain
 from equipoise.service.streaming import ExportResponse, exported
 
 router = APIRouter(prefix="/experiments/{name}", tags=["Records"], route_class=GuardedRoute)

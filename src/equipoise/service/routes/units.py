@@ -7,7 +7,6 @@ from fastapi import APIRouter, Response
 from equipoise.errors import UnknownUnit
 from equipoise.experiment import Ask, Tell
 from equipoise.service import models
-from equipoise.service.core import plain
 from equipoise.service.lean import encoded_assignment, encoded_reward
 from equipoise.service.routing import (
     ADMINS,
@@ -21,6 +20,7 @@ from equipoise.service.routing import (
     allow,
     failures,
 )
+from equipoise.service.service import plain
 
 router = APIRouter(prefix="/experiments/{name}", tags=["Units"], route_class=GuardedRoute)
 

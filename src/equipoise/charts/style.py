@@ -1,0 +1,184 @@
+"""What all charts share: Altair itself, the colours and the look."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from equipoise.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import altair as alt
+
+    from equipoise._types import IntArray
+
+    AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.FacetChart
+
+# Colours of Okabe and Ito, which people with the common kinds of colour blindness tell apart.
+BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#6B6B6B"
+BANDS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#999999")
+
+# Styles of series, with colours dark enough for lines. There are 7 colours and 6 dashes or shapes, so that the first 42
+# series differ in one or the other.
+LINES = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (14, 4), (4, 2, 1, 2, 1, 2))
+SHAPES = ("square", "triangle-up", "diamond", "cross", "triangle-down", "circle")
+
+FEW_STEPS = 8
+"""Lines over fewer steps have points on them: one step alone would not be seen."""
+
+
+def altair() -> Any:
+    """Return the module Altair, loaded when the first chart is drawn: it takes half a second."""
+    require("altair")
+    import altair
+
+    return altair
+
+
+def require(package: str) -> None:
+    """Raise if a package that charts need is not installed."""
+    if find_spec(package) is None:
+        raise MissingExtra(
+            f"charts need the package {package.replace('_', '-')}, which is not installed",
+            hint="pip install 'equipoise[charts]'",
+        )
+
+
+@contextmanager
+def unchecked_parts() -> Iterator[None]:
+    """Let Altair check only finished charts, as `to_dict` does, and not each part when it is made: twice as quick."""
+    if find_spec("altair") is None:
+        yield
+        return
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
+def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
+    """Return a chart with a title, which should say what there is to see."""
+    with_title: AnyChart = chart.properties(title=altair().Title(title, subtitle=subtitle))
+    return with_title
+
+
+def styled(chart: Any) -> AnyChart:
+    """Return a finished chart with the look that all share; such a chart cannot be part of another."""
+    # All at once: every call of a method of Altair copies the chart.
+    with_look: AnyChart = chart.configure(
+        background="white",
+        padding=16,
+        view={"stroke": None},
+        title={"anchor": "start", "fontSize": 16, "subtitleFontSize": 12, "subtitleColor": GREY, "offset": 16},
+        axis={"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": "#E6E6E6"},
+        axisX={"labelFlush": False},
+        text={"fontSize": 12},
+        legend={"labelFontSize": 12},
+        header={"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
+    )
+    return with_look
+
+
+def taken_in_turn(styles: Sequence[Any], count: int) -> list[Any]:
+    """Return a style for each of `count` series, from the first again when they are used up."""
+    return [styles[k % len(styles)] for k in range(count)]
+
+
+def legend(names: Sequence[str], width: float, *, points: bool = False) -> Any:
+    """Return a legend above the picture, of points, or of lines that are long enough to see dashes."""
+
+    def taken(columns: int) -> float:
+        """Return about how wide the legend is: some pixels a letter, the symbol, and what lies between."""
+        return sum(6.3 * max(map(len, names[k::columns])) + 54 for k in range(columns))
+
+    columns = max(count for count in range(1, len(names) + 1) if count == 1 or taken(count) <= width)
+    return altair().Legend(
+        title=None,
+        orient="top",
+        columns=columns,
+        columnPadding=24,
+        labelLimit=1000,
+        symbolStrokeWidth=2,
+        **({"symbolSize": 90} if points else {"symbolSize": 500, "symbolType": "stroke"}),
+    )
+
+
+def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any) -> list[Any]:
+    """Return a layer for each of the values of a field, with its colour: the area between low and high.
+
+    One layer with a scale of colours would be less, but its legend and that of the lines become one without dashes.
+    """
+    only = altair().FieldEqualPredicate
+    return [
+        chart.transform_filter(only(field=field, equal=name))
+        .mark_area(opacity=0.18, color=colour)
+        .encode(y=y, y2="high:Q")
+        for name, colour in colours.items()
+    ]
+
+
+def pulls_axis(step: IntArray) -> Any:
+    """Return a logarithmic x axis over the steps."""
+    alt = altair()
+    first, last = float(step.min()), float(step.max())
+    # One step, or few that are close to each other, would leave the axis without extent.
+    domain = [first, max(last, 10.0)] if max(last, 10.0) > 1.5 * first else [first / 2, 2 * last]
+    return alt.X(
+        "step:Q",
+        title="pulls so far",
+        scale=alt.Scale(type="log", domain=domain, nice=False),
+        axis=alt.Axis(values=log_ticks(*domain), format="~s"),
+    )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return the powers of ten from low to high; if they are few, also what is twice and five times as much.
+
+    Examples
+    --------
+    >>> log_ticks(1, 1000), log_ticks(0.03, 2)
+    ([1.0, 10.0, 100.0, 1000.0], [0.05, 0.1, 0.2, 0.5, 1.0, 2.0])
+    """
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
+    ticks = {factors: [float(f"{m}e{k}") for k in powers for m in factors] for factors in ((1,), (1, 2, 5))}
+    few, many = ([tick for tick in some if low <= tick <= high] for some in ticks.values())
+    return few if len(few) > 2 else many
+
+
+def even_columns(count: int, most: int) -> int:
+    """Return the number of columns, at most `most`, that leaves the fewest gaps in a table of so many panels.
+
+    Examples
+    --------
+    >>> [even_columns(count, most=3) for count in (1, 3, 4, 5)]
+    [1, 3, 2, 3]
+    """
+    n_rows = math.ceil(count / most)
+    return math.ceil(count / n_rows)
+
+
+def panels(chart: Any, field: str, names: Sequence[str], columns: int) -> Any:
+    """Return a chart once per name, side by side; a comma in a name begins a new line of its heading."""
+    alt = altair()
+    heading = alt.Header(labelExpr="split(datum.label, ', ')", labelLimit=400)
+    return chart.facet(
+        facet=alt.Facet(f"{field}:N", title=None, sort=list(names), header=heading), columns=columns, spacing=28
+    )
+
+
+def arm_names(arms: Sequence[str] | None, n_arms: int) -> tuple[str, ...]:
+    """Return one name per arm: those given, or "1", "2", ..."""
+    names = tuple(str(i + 1) for i in range(n_arms)) if arms is None else tuple(arms)
+    if len(names) != n_arms or len(set(names)) != n_arms:
+        raise InvalidInput(f"arms must be {n_arms} different names, one per arm; got {list(names)}")
+    return names
+
+
+def labels(arms: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a picture calls the arms: bare numbers would say nothing."""
+    return tuple(f"arm {name}" for name in arms) if all(name.isdigit() for name in arms) else arms

@@ -1,0 +1,432 @@
+"""The command `equipoise create`: make an experiment, from options or a TOML file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from equipoise.cli.options import AsJson, floor_shares, option
+from equipoise.cli.report_commands import Names
+from equipoise.cli.stores import (
+    DEFAULT_STORE,
+    DatabaseUrl,
+    ExperimentName,
+    Key,
+    Quiet,
+    StoredExperiments,
+    StoreUrl,
+    Who,
+    announce_compiling,
+    any_store,
+    existing_store,
+    existing_url,
+    experiments_at,
+    is_service,
+    note,
+    open_experiment,
+    print_answer,
+    rehearse,
+)
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from equipoise.cli.stores import AnyExperiment
+    from equipoise.experiment import Experiment
+    from equipoise.store import Store
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)]
+File = Annotated[
+    Path | None, option("--file", "Experiment", "FILE.toml", "What options do not say is taken from this file.")
+]
+Arms = Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")]
+Policy = Annotated[
+    str | None,
+    option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only a weight is given."),
+]
+Weight = Annotated[
+    float | None, option("--reward-weight", "Experiment", "W", "The dial: 0 is accuracy only, 1 reward only.")
+]
+Seed = Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")]
+WarmUp = Annotated[int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")]
+Floor = Annotated[
+    str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
+]
+Control = Annotated[str | None, option("--control", "Experiment", "ARM", "The control arm.")]
+ControlShare = Annotated[float | None, option("--control-share", "Experiment", "X", "Share kept for the control arm.")]
+Range = Annotated[
+    str | None, option("--range", "Rewards", "LOW,HIGH", "Lowest and highest reward; makes intervals exact.")
+]
+Minimise = Annotated[bool, option("--minimise", "Rewards", None, "Small rewards are good, such as times or costs.")]
+Missing = Annotated[
+    str | None,
+    option("--missing", "Rewards", "RULE", "After the window: wait (for ever), default (count a value) or drop."),
+]
+Default = Annotated[float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")]
+Window = Annotated[str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 7d, 36h, 90 (s).")]
+Hold = Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")]
+Late = Annotated[
+    str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count (the default) or ignore.")
+]
+Units = Annotated[int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.")]
+Deadline = Annotated[
+    str | None, option("--deadline", "Stopping rules, reported only", "TIME", "As 2027-06-30T18:00:00+02:00.")
+]
+Precision = Annotated[
+    float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
+]
+Failure = Annotated[
+    float | None,
+    option("--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."),
+]
+Metadata = Annotated[
+    list[str] | None, option("--metadata", "Experiment", "KEY=TEXT", "Anything to keep with it. Repeatable.")
+]
+
+
+def create(
+    name: Name = None,
+    file: File = None,
+    arms: Arms = None,
+    policy: Policy = None,
+    reward_weight: Weight = None,
+    seed: Seed = None,
+    warm_up: WarmUp = None,
+    floor: Floor = None,
+    control: Control = None,
+    control_share: ControlShare = None,
+    failure_probability: Failure = None,
+    metadata: Metadata = None,
+    reward_range: Range = None,
+    minimise: Minimise = False,
+    missing: Missing = None,
+    default: Default = None,
+    window: Window = None,
+    hold: Hold = False,
+    late: Late = None,
+    budget: Units = None,
+    deadline: Deadline = None,
+    precision: Precision = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make an experiment, from options or a TOML file."""
+    from equipoise import arm_tables
+    from equipoise.cli.experiment_file import Description
+
+    given = {
+        "name": name,
+        "arms": None if arms is None else list(arm_tables.entries(arms)),
+        "policy": policy,
+        "reward_weight": reward_weight,
+        "seed": seed,
+        "warm_up": warm_up,
+        "floor": None if floor is None else _shares(floor),
+        "control": control,
+        "control_share": control_share,
+        "failure_probability": failure_probability,
+        "metadata": _metadata(metadata),
+        "reward_range": None if reward_range is None else list(arm_tables.numbers("--range", reward_range)),
+        "direction": "minimise" if minimise else None,
+        "missing": _given(rule=missing, value=default, window=window, hold=hold or None, late=late),
+        "stopping": _given(budget=budget, deadline=deadline, precision=precision),
+    }
+    description = Description(file, _given(**given) or {})
+    rehearse(store, lambda trial: description.create_in(StoredExperiments(trial)))
+    experiments = experiments_at(store, key, who, new=True)
+    made = description.create_in(experiments)
+    settings, names = made.configuration, [arm.arm for arm in made.status().arms]
+    data = {"name": made.name, "store": experiments.url, "arms": names} | settings.to_dict()
+    print_answer(
+        data,
+        f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {experiments.url}",
+        as_json,
+    )
+
+
+def _given(**values: Any) -> dict[str, Any] | None:
+    """Return what was given, in the words of a file, or None if nothing was."""
+    return {key: value for key, value in values.items() if value is not None} or None
+
+
+def _shares(text: str) -> float | list[float]:
+    shares = floor_shares(text)
+    return list(shares) if isinstance(shares, tuple) else shares
+
+
+def _metadata(entries: list[str] | None) -> dict[str, str] | None:
+    if not entries:
+        return None
+    pairs = [entry.partition("=") for entry in entries]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise InvalidInput(f"--metadata must be KEY=TEXT; got {key!r}")
+    return {key: value for key, _, value in pairs}
+
+
+def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
+    """List the experiments of a store, oldest first."""
+    import dataclasses
+
+    from equipoise import terminal
+
+    found = experiments_at(store, key).list()
+    if as_json:
+        rows = [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in found]
+        terminal.print_json({"experiments": rows})
+        return
+    terminal.print_table(
+        [
+            ("experiment", [one.name for one in found]),
+            ("state", [one.state for one in found]),
+            ("arms", [f"{one.n_arms:,}" for one in found]),
+            ("assigned", [f"{one.n_assigned:,}" for one in found]),
+            ("rewarded", [f"{one.n_rewarded:,}" for one in found]),
+            ("policy", [_policy(one.policy) for one in found]),
+        ],
+        always=5,
+        words=("state", "policy"),
+    )
+
+
+def _policy(policy: dict[str, object]) -> str:
+    weight = policy.get("reward_weight")
+    name = str(policy.get("name", "damaged"))
+    return f"{name} {weight:g}" if isinstance(weight, float) else name
+
+
+Anyway = Annotated[
+    bool, option("--anyway", "Experiment", None, "Even if rewards are held back; they never count then.")
+]
+
+
+def pause(
+    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
+) -> None:
+    """Take no new units for a while; rewards are accepted."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.pause()
+    _print(experiment, as_json)
+
+
+def resume(
+    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
+) -> None:
+    """Take new units again after a pause."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.resume()
+    _print(experiment, as_json)
+
+
+def stop(
+    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
+) -> None:
+    """Take no new units any more; rewards are still accepted."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.stop()
+    _print(experiment, as_json)
+
+
+def finish(
+    name: ExperimentName,
+    anyway: Anyway = False,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Close an experiment for good: no new units, no rewards, no corrections."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.finish(anyway=anyway)
+    _print(experiment, as_json)
+
+
+def _print(experiment: "AnyExperiment", as_json: bool) -> None:
+    status = experiment.status()
+    data = {"name": status.name, "state": status.state, "n_pending": status.n_pending}
+    print_answer(data, f"{status.name} is {status.state}; rewards pending: {status.n_pending:,}", as_json)
+
+
+ArmName = Annotated[str, typer.Argument(metavar="ARM", help="The arm.", show_default=False)]
+ArmFloor = Annotated[float, option("--floor", "Arm", "X", "Share kept for it.")]
+
+
+def add_arm(
+    name: ExperimentName,
+    arm: ArmName,
+    floor: ArmFloor = 0.0,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add an arm; a changed arm is a new arm."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.add_arm(arm, floor=floor)
+    _print_arm(experiment, arm, as_json)
+
+
+def pause_arm(
+    name: ExperimentName,
+    arm: ArmName,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Assign nobody to an arm for a while."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.pause_arm(arm)
+    _print_arm(experiment, arm, as_json)
+
+
+def resume_arm(
+    name: ExperimentName,
+    arm: ArmName,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Assign units to an arm again after a pause."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.resume_arm(arm)
+    _print_arm(experiment, arm, as_json)
+
+
+def retire_arm(
+    name: ExperimentName,
+    arm: ArmName,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Assign nobody to an arm any more; rewards of those who have it still count."""
+    experiment = open_experiment(store, name, key, who)
+    experiment.retire_arm(arm)
+    _print_arm(experiment, arm, as_json)
+
+
+def _print_arm(experiment: "AnyExperiment", arm: str, as_json: bool) -> None:
+    states = {one.arm: one.state for one in experiment.status().arms}
+    active = sum(state == "active" for state in states.values())
+    data = {"name": experiment.name, "arm": arm, "state": states[arm], "n_active": active}
+    print_answer(data, f"{arm} is {states[arm]}; arms in play: {active:,}", as_json)
+
+
+NewWeight = Annotated[
+    float, typer.Argument(metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False)
+]
+
+
+def weight(
+    name: ExperimentName,
+    reward_weight: NewWeight,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the weight between reward and accuracy, from the next decision on; the log says when."""
+    experiment = open_experiment(store, name, key, who)
+    before = experiment.configuration.reward_weight
+    experiment.change_weight(reward_weight)
+    data = {"name": name, "reward_weight": reward_weight, "was": before}
+    print_answer(data, f"{name}: the weight is {reward_weight:g}, it was {before:g}", as_json)
+
+
+def what_if(
+    name: ExperimentName,
+    reward_weight: NewWeight,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what another weight would ask for now, and its price in reward and error; nothing is changed."""
+    import dataclasses
+
+    from equipoise import terminal
+
+    found = open_experiment(store, name, key).what_if(reward_weight)
+    if as_json:
+        more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
+        terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
+        return
+    now, then = f"at {found.present_weight:g}", f"at {found.reward_weight:g}"
+    pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
+    terminal.print_table(
+        [("arm", list(found.allocation))]
+        + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
+    )
+    rewards = terminal.aligned([found.present_reward, found.reward])
+    print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
+    print(f"error            {found.error_ratio:.3g} times the present one", flush=True)
+
+
+Target = Annotated[str, option("--to", "Store", "URL", "The store to copy to; made new if it is not there.")]
+
+
+def copy(
+    names: Names = None,
+    *,
+    to: Target,
+    store: DatabaseUrl = DEFAULT_STORE,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy experiments with their whole log to another store, where they can go on, and verify them there."""
+    from equipoise.experiment import Experiment
+    from equipoise.terminal import counted, print_json
+
+    if is_service(to):
+        raise InvalidInput(
+            "--to must be a database; got the address of a service",
+            hint="copy to the database of that service: sqlite:///FILE or postgresql://...",
+        )
+    source, target = existing_store(store), any_store(to)
+    announce_compiling(quiet=quiet)
+    rows = []
+    for name in names or [one.name for one in Experiment.list(source)]:
+        copied, new = _copy(Experiment.open(source, name), target, quiet)
+        checked = copied.verify()
+        rows.append({"name": name, "n_events": checked.n_events, "store": target.url, "new": new})
+        if not as_json:
+            events = counted(checked.n_events, "event")
+            done = f"copied to {target.url} and" if new else f"in {target.url} already, as far as here, and"
+            print(f"{name}: {events} {done} verified there", flush=True)
+        if copied.status().state == "enrolling" and not quiet:
+            note(f"note: {name} still takes units in {source.url} as well; finish it there when all clients have moved")
+    if as_json:
+        print_json({"experiments": rows})
+
+
+def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "tuple[Experiment, bool]":
+    """Copy one experiment, with a bar on the terminal unless it is to be quiet; and whether it was not there before."""
+    from equipoise.progress import Reporter, StepBar
+
+    bar = Reporter() if quiet else StepBar(experiment.status().n_events, f"copying {experiment.name}", noun="events")
+    new = False
+
+    def show(n_done: int, _n_events: int) -> None:
+        nonlocal new
+        new = True  # every log has a first event, so of what is copied at least one is told
+        bar.show(n_done)
+
+    try:
+        with bar:
+            copied = experiment.copy_to(target, progress=show)
+    except KeyboardInterrupt:
+        note(f"interrupted; nothing of {experiment.name} is in {target.url}, the same command copies it")
+        raise typer.Exit(130) from None
+    return copied, new
+
+
+def upgrade(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Bring a store made by an older version to the schema of this one; make a copy of it first."""
+    from equipoise.store import upgrade as upgrade_store
+
+    before, after = upgrade_store(existing_url(store))
+    done = f"has schema {after}; nothing to do" if before == after else f"brought from schema {before} to {after}"
+    print_answer({"store": store, "before": before, "after": after}, f"the store {done}", as_json)

@@ -1,0 +1,272 @@
+"""The command `equipoise status`: where an experiment stands, once or for as long as one watches."""
+
+import csv
+import itertools
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from equipoise.cli.exit_codes import told
+from equipoise.cli.options import AsCsv, AsJson, option, output_format
+from equipoise.cli.stores import (
+    DEFAULT_STORE,
+    ExperimentName,
+    Key,
+    StoreUrl,
+    Who,
+    experiments_at,
+    note,
+    open_experiment,
+)
+from equipoise.errors import EquipoiseError, InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from equipoise.cli.stores import AnyExperiment, StoredExperiments
+    from equipoise.client import Client
+    from equipoise.experiment import Event, Status
+
+Watch = Annotated[bool, option("--watch", "Output", None, "Show it anew until the experiment is finished, or Ctrl-C.")]
+Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
+
+
+def status(
+    name: ExperimentName,
+    watch: Watch = False,
+    every: Every = 1.0,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print where an experiment stands: arms, totals, intervals, stopping rules."""
+    if not 0.05 <= every <= 86_400:
+        raise InvalidInput(f"--every must be in [0.05, 86400] seconds; got {every:g}")
+    experiment = open_experiment(store, name, key)
+    if not watch:
+        _print_status(experiment.status(), as_json)
+        return
+    try:
+        if sys.stdout.isatty() and not as_json:
+            _watch_live(experiment, every)
+        else:
+            _watch_lines(experiment, every, as_json)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> None:
+    from equipoise import terminal
+    from equipoise.status_table import print_lines, status_lines
+
+    if as_json and one_line:
+        import json
+
+        print(json.dumps(found.to_dict()), flush=True)
+    elif as_json:
+        terminal.print_json(found.to_dict())
+    else:
+        print_lines(status_lines(found))
+
+
+def _watch_live(experiment: "AnyExperiment", every: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from equipoise.status_table import status_lines, styled_text
+
+    console = Console(highlight=False)
+    with Live(console=console, auto_refresh=False) as screen:
+        while True:
+            found = experiment.status()
+            lines = status_lines(found, width=console.width, height=console.height - 1)
+            screen.update(styled_text(lines), refresh=True)
+            if found.state == "finished":
+                return
+            time.sleep(every)
+
+
+def _watch_lines(experiment: "AnyExperiment", every: float, as_json: bool) -> None:
+    """Print the status whenever something has happened."""
+    last = -1
+    while True:
+        found = experiment.status()
+        if found.n_events != last:
+            if last >= 0 and not as_json:
+                print()
+            _print_status(found, as_json, one_line=True)
+            last = found.n_events
+        if found.state == "finished":
+            return
+        time.sleep(every)
+
+
+After = Annotated[int, option("--after", "Events", "N", "Only events after number N.")]
+Last = Annotated[int | None, option("--last", "Events", "N", "Only the last N events.")]
+_PAGE = 1_000
+
+
+def events(
+    name: ExperimentName,
+    after: After = 0,
+    last: Last = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Print the log: what happened, when and by whom; with --json one object per line."""
+    output = output_format(as_json, as_csv)
+    if last is not None and last < 1:
+        raise InvalidInput(f"--last must be at least 1; got {last}")
+    experiment = open_experiment(store, name, key)
+    if last is not None:
+        after = max(after, experiment.status().n_events - last)
+    found = experiment.events(after)
+    if output == "json":
+        for event in found:
+            print(json.dumps(event.to_dict()))
+    elif output == "csv":
+        _write_csv(found)
+    else:
+        _print_table(found)
+    sys.stdout.flush()
+
+
+def _write_csv(found: "Iterable[Event]") -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    header: list[str] | None = None
+    for event in found:
+        data = event.to_dict()
+        if header is None:
+            header = list(data)
+            writer.writerow(header)
+        writer.writerow([_cell(value) for value in data.values()])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def _print_table(found: "Iterable[Event]") -> None:
+    """Print a page at a time: a log may be longer than memory."""
+    from equipoise.terminal import print_table
+
+    pages = iter(found)
+    while page := list(itertools.islice(pages, _PAGE)):
+        print_table(
+            [
+                ("event", [f"{event.number:,}" for event in page]),
+                ("kind", [event.kind for event in page]),
+                ("unit", [_short(event.unit) for event in page]),
+                ("arm", [_short(event.arm) for event in page]),
+                ("reward", ["" if event.reward is None else f"{event.reward:g}" for event in page]),
+                ("probability", ["" if event.probability is None else f"{event.probability:.4g}" for event in page]),
+                ("who", [_short(event.who) for event in page]),
+                ("at", [f"{event.at:%Y-%m-%d %H:%M:%S}" for event in page]),
+            ],
+            always=5,
+            words=("kind", "unit", "arm", "who", "at"),
+        )
+
+
+def _short(text: str | None, longest: int = 24) -> str:
+    if text is None:
+        return ""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+Out = Annotated[
+    Path | None, option("--out", "Output", "FILE", "Write to .csv, .jsonl or .parquet instead of standard output.")
+]
+AsLines = Annotated[bool, option("--json", "Output", None, "One JSON object per line instead of CSV.")]
+
+
+def export(
+    name: ExperimentName,
+    out: Out = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsLines = False,
+) -> None:
+    """Write assignments and rewards, one row per unit, as CSV, JSON lines or Parquet."""
+    from equipoise.terminal import counted
+
+    experiment = open_experiment(store, name, key)
+    if out is None:
+        experiment.export(sys.stdout, "jsonl" if as_json else "csv")
+        sys.stdout.flush()
+        return
+    if as_json and out.suffix.lower() not in (".jsonl", ".ndjson"):
+        raise InvalidInput(f"with --json the file must end in .jsonl; got {out}")
+    n_rows = experiment.export(out)
+    note(f"{counted(n_rows, 'unit')} written to {out}")
+
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", help="Experiments; all by default.", show_default=False)
+]
+
+
+def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
+    """Replay the log from nothing and compare every decision, probability and statistic with what is recorded."""
+
+    def check(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
+        from equipoise.terminal import counted
+
+        found = experiment.verify()
+        length = f"{counted(found.n_events, 'event')} with {counted(found.n_decisions, 'decision')}"
+        text = f"{length} replayed, all as recorded"
+        return text, {"n_events": found.n_events, "n_decisions": found.n_decisions, "seconds": found.seconds}
+
+    _for_each(names, experiments_at(store, key), as_json, check)
+
+
+def rebuild(
+    names: Names = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write statistics and everything else that is kept from the log anew."""
+
+    def mend(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
+        changed = experiment.rebuild()
+        return "written anew from the log" if changed else "as the log says; nothing to do", {"changed": changed}
+
+    _for_each(names, experiments_at(store, key, who), as_json, mend)
+
+
+def _for_each(
+    names: list[str] | None,
+    experiments: "StoredExperiments | Client",
+    as_json: bool,
+    work: "Callable[[AnyExperiment], tuple[str, dict[str, Any]]]",
+) -> None:
+    """Do the work for each experiment; one that fails does not keep the others from it."""
+    from equipoise.terminal import print_json
+
+    rows, failed = [], False
+    for name in names or [one.name for one in experiments.list()]:
+        try:
+            text, data = work(experiments.open(name))
+            rows.append({"name": name, "passed": True} | data)
+            if not as_json:
+                print(f"{name}: {text}", flush=True)
+        except StoreError:
+            raise
+        except EquipoiseError as error:
+            failed = True
+            rows.append({"name": name, "passed": False, "error": error.message})
+            note(f"error: {name}: {told(error)}")
+    if as_json:
+        print_json({"experiments": rows})
+    if failed:
+        raise typer.Exit(1)

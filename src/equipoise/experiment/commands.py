@@ -1,0 +1,230 @@
+"""What can be asked of an experiment, as values: planned in the order they come, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.experiment.names import (
+    LARGEST_ATTRIBUTES,
+    LONGEST_NAME,
+    LONGEST_REASON,
+    checked_data,
+    checked_text,
+    checked_unit,
+    checked_who,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+
+class Assignment(NamedTuple):
+    """The arm of a unit, and how it came to it.
+
+    Attributes
+    ----------
+    unit, arm : str
+        Who got what.
+    number : int
+        Which decision of the experiment it was, counted from 0.
+    probability : float
+        With which probability this arm was chosen, given all that was known.
+    forced : bool
+        Whether warm-up or the policy's forcing chose, and not the estimates.
+    at : datetime
+        When, in UTC.
+    new : bool
+        Whether it was made now; False for a unit that was assigned before.
+    """
+
+    unit: str
+    arm: str
+    number: int
+    probability: float
+    forced: bool
+    at: datetime
+    new: bool
+
+
+class ToldReward(NamedTuple):
+    """What is known of a unit's reward after it was told or corrected.
+
+    `counted` says whether it is in the estimates by now; `new` is False when it was told before and nothing changed.
+    """
+
+    unit: str
+    arm: str
+    reward: float
+    counted: bool
+    new: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """Base of all requests; `who` is written to the log."""
+
+    who: str | None = None
+
+    def check(self) -> None:
+        """Raise if something is wrong that can be seen without knowing the experiment."""
+        checked_who(self.who)
+
+
+@dataclass(slots=True)
+class UnitRequest(Request):
+    """A request about one unit."""
+
+    unit: str
+
+    def check(self) -> None:
+        """Check the unit's name."""
+        if self.who is not None:
+            checked_who(self.who)
+        checked_unit(self.unit)
+
+
+@dataclass(slots=True)
+class Ask(UnitRequest):
+    """Which arm does the unit get? Gives an `Assignment`."""
+
+    attributes: dict[str, Any] | None = None
+
+    def check(self) -> None:
+        """Check unit and attributes."""
+        UnitRequest.check(self)
+        if self.attributes is not None:
+            checked_data("attributes", self.attributes, LARGEST_ATTRIBUTES)
+
+
+@dataclass(slots=True)
+class Tell(UnitRequest):
+    """The unit's reward, which is checked against the experiment's range. Gives a `ToldReward`."""
+
+    reward: float
+
+
+@dataclass(slots=True)
+class Correct(UnitRequest):
+    """Another reward in the place of the one told, with the reason. Gives a `ToldReward`."""
+
+    reward: float
+    reason: str
+
+    def check(self) -> None:
+        """Check unit and reason."""
+        UnitRequest.check(self)
+        checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+
+
+@dataclass(slots=True)
+class Settle(Request):
+    """Deal with units whose window has passed; every other request does so as well."""
+
+
+@dataclass(slots=True)
+class Pause(Request):
+    """Take no new units for a while."""
+
+
+@dataclass(slots=True)
+class Resume(Request):
+    """Take new units again after a pause."""
+
+
+@dataclass(slots=True)
+class Stop(Request):
+    """Take no new units any more; rewards are still accepted."""
+
+
+@dataclass(slots=True)
+class Finish(Request):
+    """Close the experiment: no new units, no more rewards, no corrections; `anyway` even while rewards are held."""
+
+    anyway: bool = False
+
+
+@dataclass(slots=True)
+class AddArm(Request):
+    """Add an arm, with a share that is kept for it."""
+
+    name: str
+    floor: float = 0.0
+
+    def check(self) -> None:
+        """Check name and share."""
+        Request.check(self)
+        checked_text("arm", self.name, LONGEST_NAME)
+        checks.number_between("floor", self.floor, 0, 1)
+
+
+@dataclass(slots=True)
+class ArmRequest(Request):
+    """A request about one arm."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class PauseArm(ArmRequest):
+    """Assign nobody to an arm for a while."""
+
+
+@dataclass(slots=True)
+class ResumeArm(ArmRequest):
+    """Assign people to an arm again after a pause."""
+
+
+@dataclass(slots=True)
+class RetireArm(ArmRequest):
+    """Assign nobody to an arm any more; its rewards still count."""
+
+
+@dataclass(slots=True)
+class ChangeWeight(Request):
+    """Change the weight between reward and accuracy for the decisions to come."""
+
+    reward_weight: float
+
+    def check(self) -> None:
+        """Check the weight."""
+        Request.check(self)
+        checks.number_between("reward_weight", self.reward_weight, 0, 1)
+
+
+def asks(units: Any, who: str | None) -> list[Ask]:
+    """Return an ask for each unit: a name, or a pair of a name and attributes, or an item of a mapping.
+
+    Examples
+    --------
+    >>> [(one.unit, one.attributes) for one in asks(["ada", ("bob", {"class": "4b"})], None)]
+    [('ada', None), ('bob', {'class': '4b'})]
+    """
+    given = units.items() if isinstance(units, Mapping) else _listed("units", units)
+    return [_ask(one, who) for one in given]
+
+
+def tells(rewards: Any, who: str | None) -> list[Tell]:
+    """Return a tell for each pair of a unit and its reward, or for each item of what maps one to the other."""
+    pairs = rewards.items() if hasattr(rewards, "items") else _listed("rewards", rewards)
+    try:
+        return [Tell(unit, reward, who=who) for unit, reward in pairs]
+    except (TypeError, ValueError):
+        raise InvalidInput("rewards must be pairs of a unit and its reward") from None
+
+
+def _ask(one: Any, who: str | None) -> Ask:
+    if type(one) is tuple and len(one) == 2:
+        return Ask(one[0], one[1], who=who)
+    return Ask(one, who=who)
+
+
+def _listed(what: str, values: Any) -> Iterable[Any]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise InvalidInput(f"{what} must be a list; got {values!r}")
+    found: Iterable[Any] = values
+    return found

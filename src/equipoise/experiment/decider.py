@@ -1,0 +1,222 @@
+"""The next assignment by any policy, among the arms in play, with the shares that are kept for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.errors import InvalidInput
+from equipoise.policies.compiled import DECIDING_METHODS, CompiledPolicy
+from equipoise.policies.forcing_balance import ForcingBalance
+from equipoise.policies.policy import inherits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from equipoise._types import FloatArray, IntArray
+    from equipoise.experiment.configuration import Configuration
+    from equipoise.kernels.assignment import Design
+    from equipoise.policies import Policy
+    from equipoise.stats import ArmStats
+
+    Decide = Callable[[ArmStats, int], tuple[int, float, bool]]
+
+
+class Decider:
+    """Decisions for one set of arms in play; `decide(stats, index)` gives arm, probability and whether it was forced.
+
+    Attributes
+    ----------
+    policy : Policy
+        The experiment's policy as it is for the arms in play.
+    active : int array
+        Positions of the arms in play.
+    share : float array
+        What is kept for each of them.
+    tracked_from : int array
+        How often each was assigned when it came to the present set of arms in play. A policy steers the shares since
+        then, not those since the beginning, towards its target: an arm that was not there has missed nothing.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        arm_states: list[str],
+        floors: list[float],
+        tracked_from: IntArray | None = None,
+    ) -> None:
+        self.active: IntArray = np.array([i for i, state in enumerate(arm_states) if state == "active"], dtype=np.int64)
+        self.share: FloatArray = np.array(floors)[self.active]
+        began = np.zeros(len(arm_states), np.int64) if tracked_from is None else tracked_from
+        self.tracked_from: IntArray = began[self.active]
+        configuration.policy.check_arms(len(arm_states))
+        self.policy = restricted(configuration.policy, self.active, len(arm_states))
+        self.policy.check_arms(self.active.size)
+        self.warm_up, self.seed = configuration.warm_up, configuration.seed
+        self.is_compiled = self.policy.is_compiled
+        self.decide: Decide = self._compiled() if self.is_compiled else self._interpreted()
+
+    def target(self, stats: ArmStats, policy: Policy | None = None) -> FloatArray | None:
+        """Return the share every arm is steered towards, those kept included; None if there is no target (yet)."""
+        wanted = (policy or self.policy).target(stats.only(self.active))
+        if wanted is None:
+            return None
+        shares = np.zeros(stats.n_arms)
+        shares[self.active] = self.share + (1.0 - self.share.sum()) * wanted
+        return shares
+
+    def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[tuple[int, float, bool]]:
+        """Return the decisions from an index on, which hold if no reward and no change comes in between."""
+        if count == 1 or not self.is_compiled:
+            return [self.decide(stats, index)]
+        from equipoise.kernels.assignment import next_assignments
+
+        arms, probabilities, forced = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
+        rule, design = self._kernel
+        assigned, pulls, mean, std = stats.assigned.copy(), stats.pulls, stats.mean, stats.std
+        next_assignments(
+            rule, design, self.warm_up, self.seed, index, assigned, pulls, mean, std, arms, probabilities, forced
+        )
+        return list(zip(arms.tolist(), probabilities.tolist(), map(bool, forced.tolist()), strict=True))
+
+    def for_kernel(self) -> tuple[Any, Design]:
+        """Return the policy's rule and the design as the compiled replay reads them."""
+        from equipoise.kernels.assignment import new_design
+        from equipoise.kernels.rules import PER_ARM_ROWS, UNIFORM, Rule
+
+        if not self.is_compiled:  # the replay will not look at either
+            nothing = np.zeros((PER_ARM_ROWS, self.active.size))
+            return Rule(kind=UNIFORM), new_design(self.active, self.share, self.tracked_from, nothing)
+        policy: Any = self.policy
+        per_arm = policy.per_arm(self.active.size)
+        return policy.rule(), new_design(self.active, self.share, self.tracked_from, per_arm)
+
+    def _compiled(self) -> Decide:
+        from equipoise.kernels.assignment import next_assignment
+
+        self._kernel = rule, design = self.for_kernel()
+        warm_up, seed = self.warm_up, self.seed
+
+        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
+            return next_assignment(
+                rule, design, warm_up, seed, index, stats.assigned, stats.pulls, stats.mean, stats.std
+            )
+
+        return decide
+
+    def _interpreted(self) -> Decide:
+        """Return the same for a policy that is written in Python; see `kernels.assignment` for the why of each step."""
+        from equipoise.kernels.assignment import warm_up_chances
+        from equipoise.kernels.decision import draw
+        from equipoise.kernels.random import decision_uniform
+
+        choose, probabilities = tracking_since(self.policy, self.tracked_from)
+        kept = 0.0
+        for share in self.share.tolist():
+            kept += share
+
+        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
+            own = stats.only(self.active)
+            uniform = decision_uniform(self.seed, 0, index)
+            rest, forced = (uniform - kept) / (1.0 - kept), False
+            chances = np.empty(self.active.size)
+            if warm_up_chances(own.assigned, self.warm_up, chances):
+                forced = uniform >= kept
+                place = draw(chances, rest) if forced else draw(self.share, uniform)
+                chance = float(chances[place])
+            elif uniform < kept:
+                place = draw(self.share, uniform)
+                chance = float(probabilities(own)[place])
+            else:
+                place, chance, forced = choose(own, rest)
+            return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced
+
+        return decide
+
+
+def restricted(policy: Policy, active: IntArray, n_arms: int) -> Policy:
+    """Return the policy for some of the arms: parameters that are one per arm lose the others.
+
+    Examples
+    --------
+    >>> import numpy as np, equipoise as eq
+    >>> restricted(eq.Fixed(allocation=[0.5, 0.25, 0.25]), np.array([0, 1]), 3)
+    Fixed(allocation=(0.6666666666666666, 0.3333333333333333))
+    """
+    if active.size == n_arms:
+        return policy
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(policy):  # type: ignore[arg-type]
+        value = getattr(policy, field.name)
+        if isinstance(value, tuple) and len(value) == n_arms:
+            part = [value[i] for i in active]
+            if field.name == "allocation":
+                total = sum(part)
+                if total <= 0:
+                    raise InvalidInput("the arms that stay in play must have a share in the policy's allocation")
+                part = [share / total for share in part]
+            changed[field.name] = tuple(part)
+        elif getattr(value, "importance", None) is not None and len(value.importance) == n_arms:
+            importance = tuple(value.importance[i] for i in active)
+            changed[field.name] = dataclasses.replace(value, importance=importance)
+    return dataclasses.replace(policy, **changed) if changed else policy  # type: ignore[type-var]
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from equipoise._types import FloatArray, IntArray
+    from equipoise.policies import Policy
+    from equipoise.stats import ArmStats
+
+    Choose = Callable[[ArmStats, float], tuple[int, float, bool]]
+    Probabilities = Callable[[ArmStats], FloatArray]
+
+
+def tracking_since(policy: Policy, tracked_from: IntArray) -> tuple[Choose, Probabilities]:
+    """Return `choose` and `probabilities` of a policy that tracks its target by the assignments since some moment.
+
+    `tracked_from` is how often each arm had been assigned then. A policy that has no target, or a choice of its own, is
+    asked as it is: only its author knows which assignments it should count.
+    """
+    from equipoise.kernels.decision import RANDOM, draw, forced_arm, track
+
+    if not isinstance(policy, CompiledPolicy) or not _tracks_by_the_kernel(policy):
+        return policy.prepare(tracked_from.size), policy.probabilities
+    rule, probability = policy.rule(), np.zeros(tracked_from.size)
+
+    def decide(stats: ArmStats) -> tuple[int, bool]:
+        arm = forced_arm(rule, stats.n_assigned + 1, stats.assigned, stats.pulls)
+        forced = arm >= 0
+        if not forced:
+            target, tracked = policy.target(stats), stats.assigned - tracked_from
+            assert target is not None  # noqa: S101  (until then, arms are forced)
+            t = int(tracked.sum()) + 1
+            arm = track(rule.tracking, rule.window, rule.mixing, t, target, tracked, probability)
+        if arm != RANDOM:
+            probability[:] = 0.0
+            probability[arm] = 1.0
+        return arm, forced
+
+    def choose(stats: ArmStats, uniform: float) -> tuple[int, float, bool]:
+        arm, forced = decide(stats)
+        if arm == RANDOM:
+            arm = draw(probability, uniform)
+        return arm, float(probability[arm]), forced
+
+    def probabilities(stats: ArmStats) -> FloatArray:
+        decide(stats)
+        return probability
+
+    return choose, probabilities
+
+
+def _tracks_by_the_kernel(policy: CompiledPolicy) -> bool:
+    from equipoise.kernels import rules
+
+    with_a_target = (rules.FIXED, rules.BALANCE, rules.VARIANCE_SHARES, rules.CONFIDENCE_BALANCE, rules.UCB_EXPLORE)
+    kind = ForcingBalance if isinstance(policy, ForcingBalance) else CompiledPolicy
+    untouched = inherits(policy, kind, DECIDING_METHODS)
+    return untouched and policy.rule().kind in with_a_target

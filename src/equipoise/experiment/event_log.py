@@ -1,0 +1,180 @@
+"""The log as it is read: one record per event."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.store.schema import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from equipoise._types import FloatArray, IntArray
+    from equipoise.experiment.state import State
+    from equipoise.store import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened.
+
+    Attributes
+    ----------
+    number : int
+        Its place in the log of the experiment, from 1.
+    kind : str
+        created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
+        arm_paused, arm_resumed, arm_retired, weight_changed or rebuilt.
+    at : datetime
+        When, in UTC.
+    who : str or None
+        Who did it, if that was given.
+    unit, arm, decision : str, str, int, or None
+        Whom it is about, and the number of the decision that assigned the unit.
+    reward : float or None
+        The reward that was told, corrected to, counted, or taken by default.
+    probability, forced
+        Of an assignment.
+    counted : bool or None
+        Whether the reward entered the estimates with this event.
+    replaced : float or None
+        The reward that left the estimates with this event.
+    details : dict
+        Attributes of an assignment, reason of a correction, settings of a creation or a change.
+    """
+
+    number: int
+    kind: str
+    at: datetime
+    who: str | None
+    unit: str | None
+    arm: str | None
+    decision: int | None
+    reward: float | None
+    probability: float | None
+    forced: bool | None
+    counted: bool | None
+    replaced: float | None
+    details: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data that JSON can hold."""
+        data = {name: getattr(self, name) for name in self.__slots__}
+        return data | {"at": self.at.isoformat()}
+
+
+def read_event(row: Sequence[Any], names: list[str]) -> Event:
+    """Return an event from a row of the log and the names of the arms."""
+    number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details = row
+    return Event(
+        number=number,
+        kind=kind,
+        at=instant(at),
+        who=who,
+        unit=unit,
+        arm=None if arm is None else names[arm],
+        decision=decision,
+        reward=reward,
+        probability=probability,
+        forced=None if forced is None else bool(forced),
+        counted=None if counted is None else bool(counted),
+        replaced=replaced,
+        details={} if details is None else json.loads(details),
+    )
+
+
+# Rewards are summed as differences from one value close to all of them, so that squares do not lose their digits.
+# The centre is part of the text, as a literal; both databases read the digits that Python writes exactly.
+_SUMS = """
+SELECT {point}, arm, COUNT(probability), SUM(counted), COUNT(replaced),
+    SUM(CASE WHEN counted = 1 THEN reward - {centre} END),
+    SUM(CASE WHEN counted = 1 THEN (reward - {centre}) * (reward - {centre}) END),
+    SUM(replaced - {centre}), SUM((replaced - {centre}) * (replaced - {centre}))
+FROM events WHERE experiment = ? AND number > ? AND number <= ? AND arm IS NOT NULL
+GROUP BY {groups}
+"""
+_TIMES = """
+SELECT number, at FROM events WHERE experiment = ? AND number > ? AND number <= ?
+AND (number / {step} * {step} = number OR number = {last})
+"""
+
+_TOGETHER = 10_000
+"""Events summed by one query: SQLite sorts what it groups, and sorting all of a long log takes half of the time."""
+
+
+@dataclass(frozen=True)
+class History:
+    """An experiment at some of its events.
+
+    Attributes
+    ----------
+    arms : tuple of str
+        Names of the arms.
+    number : int array (points,)
+        The event after which things were as given.
+    at : tuple of datetime
+        When that was.
+    assigned, rewarded : int array (points, arms)
+        Units assigned and rewards in the estimates.
+    mean, std : float array (points, arms)
+        Of the rewards in the estimates, as they were told; NaN where there are too few.
+    """
+
+    arms: tuple[str, ...]
+    number: IntArray
+    at: tuple[datetime, ...]
+    assigned: IntArray
+    rewarded: IntArray
+    mean: FloatArray
+    std: FloatArray
+
+    @property
+    def average_reward(self) -> FloatArray:
+        """The average of all rewards so far, at each point."""
+        total = np.where(self.rewarded > 0, self.mean, 0.0) * self.rewarded
+        with np.errstate(invalid="ignore"):
+            return np.asarray(total.sum(axis=1) / self.rewarded.sum(axis=1))
+
+
+def read_history(transaction: Transaction, experiment: int, state: State, points: int) -> History:
+    """Return the history of an experiment in at most this many points; the last is the present."""
+    step = max(1, -(-state.n_events // points))
+    n_points, n_arms = -(-state.n_events // step), len(state.names)
+    pulls = state.stats.pulls
+    centre = state.configuration.sign * float(state.stats.sums[0].sum() / pulls.sum()) if pulls.any() else 0.0
+    counts = np.zeros((2, n_points, n_arms), np.int64)
+    sums = np.zeros((2, n_points, n_arms))
+    number = np.minimum(np.arange(1, n_points + 1) * step, state.n_events)
+    at = np.zeros(n_points, np.int64)
+    together = step * max(1, _TOGETHER // step)
+    alone = together == step  # then a query is about one point, and need not group by it
+    point = f"(number - 1) / {step}"
+    statement = _SUMS.format(
+        point="0" if alone else point,
+        groups="arm" if alone else f"{point}, arm",
+        centre=f"CAST('{centre!r}' AS DOUBLE PRECISION)",
+    )
+    times = _TIMES.format(step=step, last=state.n_events)
+    for first in range(0, state.n_events, together):
+        last = min(first + together, state.n_events)
+        for rows in transaction.stream(statement, experiment, first, last):
+            for place, arm, assigned, counted, replaced, added, added_squares, taken, taken_squares in rows:
+                where = first // step if alone else place
+                counts[:, where, arm] = assigned, (counted or 0) - replaced
+                sums[:, where, arm] = (added or 0.0) - (taken or 0.0), (added_squares or 0.0) - (taken_squares or 0.0)
+        for rows in transaction.stream(times, experiment, last - 1 if alone else first, last):
+            for event, when in rows:
+                at[(event - 1) // step] = when
+    (assigned, rewarded), (total, squares) = counts.cumsum(axis=1), sums.cumsum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(rewarded > 0, centre + total / rewarded, np.nan)
+        variance = (squares - total**2 / rewarded) / (rewarded - 1)
+        std = np.where(rewarded > 1, np.sqrt(np.maximum(variance, 0.0)), np.nan)
+    return History(
+        tuple(state.names), number, tuple(instant(when) for when in at.tolist()), assigned, rewarded, mean, std
+    )

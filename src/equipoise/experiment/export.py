@@ -1,0 +1,219 @@
+"""Assignments and rewards as a table, one row per unit, written as it is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from equipoise import checks
+from equipoise.errors import InvalidInput, MissingExtra
+from equipoise.experiment.missing_rewards import DefaultReward
+from equipoise.experiment.units import STATE_NAMES, state_after_expiry, state_after_reward
+from equipoise.store.schema import instant
+from equipoise.unit_lifecycle import DEFAULTED, IN_ESTIMATES, LATE_DEFAULTED, WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from equipoise.experiment.state import State
+    from equipoise.store import Transaction
+
+COLUMNS = (
+    "decision",
+    "unit",
+    "arm",
+    "assigned_at",
+    "probability",
+    "forced",
+    "reward",
+    "rewarded_at",
+    "state",
+    "counted_reward",
+    "attributes",
+)
+"""`reward` is what was told, after corrections; `counted_reward` what is in the estimates, which may be a default."""
+
+_SELECT = """
+SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, r.counted, x.number, c.number,
+    a.details
+FROM events AS a
+LEFT JOIN events AS r {by_unit} ON r.experiment = a.experiment AND r.unit = a.unit AND r.kind = 'rewarded'
+LEFT JOIN events AS x {by_unit} ON x.experiment = a.experiment AND x.unit = a.unit AND x.kind = 'expired'
+LEFT JOIN events AS c {by_unit} ON c.experiment = a.experiment AND c.unit = a.unit AND c.kind = 'counted'
+WHERE a.experiment = ? AND a.kind = 'assigned' ORDER BY a.number
+"""
+
+_CORRECTED = "SELECT decision, reward FROM events WHERE experiment = ? AND kind = 'corrected' ORDER BY number"
+
+
+def export(
+    transaction: Transaction,
+    experiment: int,
+    state: State,
+    target: str | os.PathLike[str] | IO[str] | IO[bytes],
+    form: str | None,
+) -> int:
+    """Write the table of an experiment and return the number of rows."""
+    chosen, path = export_target(target, form)
+    pieces = _pieces(transaction, experiment, state)
+    if path is None:
+        return _write_open(pieces, target, chosen)
+    with _replacing(path) as partial:
+        if chosen == "parquet":
+            return _write_parquet(pieces, partial)
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            return _write_text(pieces, file, chosen)
+
+
+def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -> int:
+    """Write to a file that somebody else has opened."""
+    if form != "parquet":
+        return _write_text(pieces, file, form)
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "table.parquet"
+        count = _write_parquet(pieces, path)
+        with path.open("rb") as table:
+            shutil.copyfileobj(table, file)
+    return count
+
+
+def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield rows of the table in pieces."""
+    missing, names = state.configuration.missing, state.names
+    default = missing.value if isinstance(missing, DefaultReward) else None
+    corrected = {decision: reward for rows in transaction.stream(_CORRECTED, experiment) for decision, reward in rows}
+    for rows in transaction.stream(_SELECT.format(by_unit=transaction.database.by_unit), experiment):
+        piece = []
+        for row in rows:
+            decision, unit, arm, at, probability, forced, told, told_at, counted, expired, held, details = row
+            status = WAITING if expired is None else state_after_expiry(missing)
+            if told_at is not None:
+                in_estimates = counted or held is not None
+                status = IN_ESTIMATES if in_estimates else state_after_reward(status, missing, window_open=True)
+            reward = corrected.get(decision, told)
+            in_use = reward if status == IN_ESTIMATES else default if status in (DEFAULTED, LATE_DEFAULTED) else None
+            attributes = None if details is None else json.loads(details).get("attributes")
+            piece.append(
+                (
+                    decision,
+                    unit,
+                    names[arm],
+                    instant(at),
+                    probability,
+                    bool(forced),
+                    reward,
+                    None if told_at is None else instant(told_at),
+                    STATE_NAMES[status],
+                    in_use,
+                    attributes,
+                )
+            )
+        yield piece
+
+
+def _write_text(pieces: Iterator[list[tuple[Any, ...]]], file: IO[str], form: str) -> int:
+    count = 0
+    if form == "csv":
+        file.write(",".join(COLUMNS) + "\n")
+    for piece in pieces:
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        for row in piece:
+            *_, attributes = row
+            cells = [value.isoformat() if hasattr(value, "isoformat") else value for value in row[:-1]]
+            if form == "csv":
+                flat = [str(value).lower() if isinstance(value, bool) else value for value in cells]
+                writer.writerow([*flat, None if attributes is None else json.dumps(attributes)])
+            else:
+                buffer.write(json.dumps(dict(zip(COLUMNS, [*cells, attributes], strict=True))) + "\n")
+        file.write(buffer.getvalue())
+        count += len(piece)
+    return count
+
+
+def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
+    try:
+        import polars as pl
+        from polars.io.plugins import register_io_source
+    except ImportError as error:
+        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'") from error
+    instants = pl.Datetime("us", "UTC")
+    kinds: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64, instants, pl.String)
+    schema = pl.Schema(dict(zip(COLUMNS, (*kinds, pl.Float64, pl.String), strict=True)))
+    count = 0
+
+    def frames(*_: Any) -> Iterator[Any]:
+        nonlocal count
+        for piece in pieces:
+            count += len(piece)
+            rows = [(*row[:-1], None if row[-1] is None else json.dumps(row[-1])) for row in piece]
+            yield pl.DataFrame(rows, schema=schema, orient="row")
+
+    if (first := next(frames(), None)) is None:
+        pl.DataFrame(schema=schema).write_parquet(path)
+        return 0
+
+    def with_first(*_: Any) -> Iterator[Any]:
+        yield first
+        yield from frames()
+
+    register_io_source(with_first, schema=schema).sink_parquet(path)
+    return count
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a path to write to, whose file takes the place of another only when it is complete."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+FORMATS = ("csv", "jsonl", "parquet")
+_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+
+def export_target(target: Any, form: str | None) -> tuple[str, Path | None]:
+    """Return the format and, unless the target is an open file, its path; raise `InvalidInput` if there cannot be any.
+
+    Examples
+    --------
+    >>> form, path = export_target("table.CSV", None)
+    >>> form, path.name
+    ('csv', 'table.CSV')
+    """
+    path = Path(os.fspath(target)) if isinstance(target, (str, os.PathLike)) else None
+    if form is None and path is not None:
+        form = _ENDINGS.get(path.suffix.lower())
+        if form is None:
+            raise InvalidInput(f"a file to export to must end in .csv, .jsonl or .parquet; got {str(path)!r}")
+    if form is None:
+        raise InvalidInput("an open file to export to needs a format: csv, jsonl or parquet")
+    checks.one_of("format", form, FORMATS)
+    if path is None:
+        _check_file(target, form)
+    elif not path.parent.is_dir():
+        raise InvalidInput(f"the folder {path.parent} does not exist", hint=f"mkdir -p {path.parent}")
+    elif path.is_dir():
+        raise InvalidInput(f"{path} is a folder, not a file to export to")
+    return form, path
+
+
+def _check_file(file: Any, form: str) -> None:
+    if not hasattr(file, "write"):
+        raise InvalidInput(f"what to export to must be a path or an open file; got {file!r}")
+    kind, nothing = ("binary", b"") if form == "parquet" else ("text", "")
+    try:
+        file.write(nothing)
+    except TypeError:
+        raise InvalidInput(f"a file to export {form} to must be opened as {kind}; got {file!r}") from None

@@ -1,0 +1,153 @@
+"""What becomes of a unit whose reward does not come: three rules, one of which an experiment is made with."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+from equipoise.serialization import Value
+from equipoise.stats import checked_reward
+
+LONGEST_WINDOW = 100 * 365 * 86_400.0
+
+
+class MissingReward(Value):
+    """Base of the rules for missing rewards.
+
+    A window runs from the assignment. With `hold`, no reward is counted before it has passed, so that arms whose
+    rewards come fast are not favoured while others are still on their way.
+    """
+
+    window_seconds: Any
+    hold: bool
+    late: str = "count"
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the rule in words."""
+
+    @property
+    def window_microseconds(self) -> int | None:
+        """The window as the store counts time, or None if there is none."""
+        return None if self.window_seconds is None else round(self.window_seconds * 1e6)
+
+    def _held(self) -> str:
+        return "; rewards are held until then" if self.hold else ""
+
+    def _check(self) -> None:
+        if self.window_seconds is not None:
+            window = checks.number_between("window_seconds", self.window_seconds, 0, LONGEST_WINDOW, open_low=True)
+            self._set(window_seconds=window)
+        if not isinstance(self.hold, bool):
+            raise InvalidInput(f"hold must be True or False; got {self.hold!r}")
+        if self.hold and self.window_seconds is None:
+            raise InvalidInput("hold needs a window after which rewards are counted", hint="give window_seconds")
+        checks.one_of("late", self.late, ("count", "ignore"))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WaitForReward(MissingReward):
+    """Wait for ever; with a window, units that are past it are shown as overdue.
+
+    Examples
+    --------
+    >>> WaitForReward(window_seconds=86_400).describe()
+    'wait for ever; overdue after 1 day'
+    """
+
+    window_seconds: float | None = None
+    hold: bool = False
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def describe(self) -> str:
+        """Return the rule in words."""
+        overdue = "" if self.window_seconds is None else f"; overdue after {duration_text(self.window_seconds)}"
+        return f"wait for ever{overdue}{self._held()}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DefaultReward(MissingReward):
+    """Count a default value once the window has passed: whoever has not answered within a week counts as 0, say.
+
+    Parameters
+    ----------
+    value : float
+        The reward of those of whom nothing was heard.
+    window_seconds : float
+        How long to wait.
+    hold : bool, default False
+        Whether to count no reward before the window has passed.
+    late : {"count", "ignore"}
+        Whether a reward that comes later takes the place of the default, or is only logged.
+
+    Examples
+    --------
+    >>> DefaultReward(value=0, window_seconds=7 * 86_400).describe()
+    'count 0 after 7 days; late rewards replace it'
+    """
+
+    value: float
+    window_seconds: float
+    hold: bool = False
+    late: str = "count"
+
+    def __post_init__(self) -> None:
+        self._check()
+        self._set(value=checked_reward(self.value) + 0.0)
+
+    def describe(self) -> str:
+        """Return the rule in words."""
+        late = "replace it" if self.late == "count" else "are only logged"
+        return f"count {self.value:g} after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DropUnit(MissingReward):
+    """Leave a unit out of the estimates once the window has passed.
+
+    Parameters
+    ----------
+    window_seconds : float
+        How long to wait.
+    hold : bool, default False
+        Whether to count no reward before the window has passed.
+    late : {"ignore", "count"}
+        Whether a reward that comes later is only logged, so that the unit stays dropped, or brings it back.
+
+    Examples
+    --------
+    >>> DropUnit(window_seconds=3600).describe()
+    'drop after 1 hour; late rewards are only logged'
+    """
+
+    window_seconds: float
+    hold: bool = False
+    late: str = "ignore"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def describe(self) -> str:
+        """Return the rule in words."""
+        late = "count" if self.late == "count" else "are only logged"
+        return f"drop after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a duration in the largest unit that divides it.
+
+    Examples
+    --------
+    >>> duration_text(86_400), duration_text(5400), duration_text(0.5)
+    ('1 day', '90 minutes', '0.5 seconds')
+    """
+    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size and math.fmod(seconds, size) == 0:
+            return f"{seconds / size:,.0f} {unit}{'s' * (seconds != size)}"
+    return f"{seconds:g} second{'s' * (seconds != 1)}"

@@ -1,0 +1,386 @@
+"""Plan requests: a pure function from a state and requests in the order they came to events and the next state.
+
+Nothing here reads a clock or a database. A batch gives exactly what its requests would give one by one, repeats
+included, and a request that is refused leaves no trace in it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from equipoise.errors import (
+    EnrolmentClosed,
+    EquipoiseError,
+    ExperimentFinished,
+    NotRewarded,
+    RewardConflict,
+    UnknownUnit,
+)
+from equipoise.experiment import changes, commands
+from equipoise.experiment.commands import Ask, Assignment, ToldReward
+from equipoise.experiment.missing_rewards import DefaultReward
+from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
+from equipoise.experiment.units import Unit, state_after_expiry, state_after_reward
+from equipoise.store.schema import instant
+from equipoise.unit_lifecycle import (
+    DEFAULTED,
+    DROPPED,
+    HELD,
+    IN_ESTIMATES,
+    LATE_DEFAULTED,
+    LATE_DROPPED,
+    N_DEFAULTED,
+    N_DROPPED,
+    N_HELD,
+    N_OVERDUE,
+    OVERDUE,
+    WAITING,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from equipoise.experiment.commands import Correct, Request, Tell
+    from equipoise.experiment.state import State
+
+
+def plan(
+    state: State,
+    units: dict[str, Unit],
+    due: Iterable[Sequence[Any]],
+    requests: Sequence[commands.Request | EquipoiseError],
+    now: int,
+    last_held: int | None = None,
+) -> Plan:
+    """Return events, next state and results.
+
+    Parameters
+    ----------
+    state : State
+        Where the experiment stands; it is not changed.
+    units : dict of Unit by name
+        What is known of the units that the requests name; brought up to date in place.
+    due : rows of the table of what is pending
+        Units whose window has passed, in the order in which it did.
+    requests : requests, or errors in the place of those that were refused before
+        In the order they came.
+    now : int
+        The time, in microseconds.
+    last_held : int, optional
+        When the last window of a reward held back passes; needed to finish only.
+    """
+    draft = Draft(Plan(state.copy()), units, requests, now, last_held)
+    if state.state != FINISHED:
+        for row in due:
+            settle(draft, *row)
+    for draft.place, request in enumerate(requests):
+        result: Any = request
+        if not isinstance(request, EquipoiseError):
+            try:
+                result = HANDLERS[type(request)](draft, request)
+            except EquipoiseError as error:
+                result = error
+        draft.plan.results.append(result)
+    return draft.plan
+
+
+def _only_settle(draft: Draft, request: commands.Settle) -> None:
+    """Do nothing more: what is due was settled first."""
+
+
+_COUNTER = {
+    HELD: N_HELD,
+    OVERDUE: N_OVERDUE,
+    DEFAULTED: N_DEFAULTED,
+    LATE_DEFAULTED: N_DEFAULTED,
+    DROPPED: N_DROPPED,
+    LATE_DROPPED: N_DROPPED,
+}
+
+
+@dataclass
+class Plan:
+    """What is to be written, and what to answer once it is."""
+
+    state: State
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+    """One entry per request: its result, or the error that it met."""
+    touched: set[int] = field(default_factory=set)
+    """Positions of the arms that changed."""
+    put_pending: dict[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict)
+    forget_pending: list[tuple[int, int]] = field(default_factory=list)
+    configured: int | None = None
+    """The event that changed the configuration, if one did."""
+    after_others: bool = False
+    """Whether another process wrote to the experiment since this one last did."""
+
+
+class Draft:
+    """The plan so far. Whoever adds to it checks all there is to check before changing anything."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        units: dict[str, Unit],
+        requests: Sequence[Request | EquipoiseError],
+        now: int,
+        last_held: int | None = None,
+    ) -> None:
+        self.plan = plan
+        self.state = plan.state
+        self.units = units
+        self.requests = requests
+        self.place = 0
+        """Which of the requests it is the turn of."""
+        self.now = now
+        self.last_held = last_held
+        self.ahead: list[tuple[int, float, bool]] = []
+        """Decisions taken ahead for the asks that follow, the next one last; void when anything else changes."""
+        self.at = instant(now)
+        self.window = plan.state.configuration.missing.window_microseconds
+
+    def require_unfinished(self) -> None:
+        """Raise if the experiment is over."""
+        if self.state.state == FINISHED:
+            raise ExperimentFinished(f"experiment {self.state.name!r} is finished; nothing about it can change")
+
+    def log(
+        self,
+        kind: str,
+        who: str | None,
+        name: str | None = None,
+        unit: Unit | None = None,
+        *,
+        arm: int | None = None,
+        reward: float | None = None,
+        counted: bool | None = None,
+        replaced: float | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        """Append an event; those of a unit carry its arm and decision."""
+        self.state.n_events += 1
+        assigned = kind == "assigned"
+        self.plan.events.append(
+            (
+                self.state.n_events,
+                kind,
+                self.now,
+                who,
+                name,
+                arm if unit is None else unit.arm,
+                None if unit is None else unit.decision,
+                reward,
+                unit.probability if assigned and unit else None,
+                int(unit.forced) if assigned and unit else None,
+                None if counted is None else int(counted),
+                replaced,
+                None if details is None else json.dumps(details, allow_nan=False),
+            )
+        )
+        position = arm if unit is None else unit.arm
+        if position is not None:
+            self.plan.touched.add(position)
+
+    def move(self, unit: Unit, after: int) -> None:
+        """Bring a unit into another state, and the counters of its arm with it."""
+        for state, change in ((unit.state, -1), (after, 1)):
+            if state in _COUNTER:
+                self.state.counters[_COUNTER[state], unit.arm] += change
+        unit.state = after
+
+    def count(self, unit: Unit, reward: float) -> None:
+        """Let a reward into the estimates."""
+        self.ahead.clear()
+        self.state.stats.update(unit.arm, self.state.configuration.sign * reward)
+
+    def replace(self, unit: Unit, replaced: float, reward: float) -> None:
+        """Put a reward in the place of one that is in the estimates."""
+        self.ahead.clear()
+        sign = self.state.configuration.sign
+        self.state.stats.replace(unit.arm, sign * replaced, sign * reward)
+
+    def next_decision(self) -> tuple[int, float, bool]:
+        """Return arm, probability and whether it was forced; for a row of asks all are taken at once."""
+        if not self.ahead:
+            last = self.place + 1
+            while last < len(self.requests) and type(self.requests[last]) is Ask:
+                last += 1
+            state = self.state
+            self.ahead = state.decider.decide_ahead(state.stats, state.n_decisions, last - self.place)
+            self.ahead.reverse()
+        return self.ahead.pop()
+
+    def due_at(self, unit: Unit) -> int:
+        """Return when a unit's window passes."""
+        assert self.window is not None  # noqa: S101
+        return unit.assigned_at + self.window
+
+    def forget(self, due_at: int, decision: int) -> None:
+        """Take a unit off the list of what is pending."""
+        self.plan.put_pending.pop((due_at, decision), None)
+        self.plan.forget_pending.append((due_at, decision))
+
+    def expect(self, name: str, unit: Unit) -> None:
+        """Put a unit on the list of what is pending, or change its entry."""
+        if self.window is not None:
+            due_at = self.due_at(unit)
+            self.plan.put_pending[due_at, unit.decision] = (due_at, unit.decision, name, unit.arm, unit.reward)
+
+
+def ask(draft: Draft, request: Ask) -> Assignment:
+    """Return the arm a unit has, or give it one."""
+    name = request.unit
+    unit = draft.units.get(name)
+    new = unit is None
+    if unit is None:
+        _require_enrolling(draft, name)
+        state = draft.state
+        decision = state.n_decisions
+        arm, probability, forced = draft.next_decision()
+        unit = draft.units[name] = Unit(arm, decision, draft.now, probability, forced)
+        details = None if request.attributes is None else {"attributes": request.attributes}
+        draft.log("assigned", request.who, name, unit, details=details)
+        state.stats.assign(arm)
+        state.n_decisions += 1
+        draft.expect(name, unit)
+    at = draft.at if new else instant(unit.assigned_at)
+    arm_name = draft.state.names[unit.arm]
+    return Assignment(name, arm_name, unit.decision, unit.probability, unit.forced, at, new)
+
+
+def tell(draft: Draft, request: Tell) -> ToldReward:
+    """Record a unit's reward."""
+    name, unit = request.unit, _known(draft, request.unit)
+    reward = draft.state.configuration.checked_reward(request.reward)
+    if unit.told is not None and unit.reward is not None:
+        if reward not in (unit.told, unit.reward):
+            raise RewardConflict(
+                f"the reward of unit {name!r} was told before and is {unit.reward!r}; got {reward!r}",
+                hint=None
+                if draft.state.state == FINISHED
+                else "correct(unit, reward, reason) replaces it, and logs why",
+            )
+        return _told(draft, name, unit, new=False)
+    draft.require_unfinished()
+    settle_if_due(draft, name, unit)
+    missing = draft.state.configuration.missing
+    before, after = unit.state, state_after_reward(unit.state, missing, window_open=draft.window is not None)
+    counted = after == IN_ESTIMATES
+    replaced = missing.value if counted and before == DEFAULTED and isinstance(missing, DefaultReward) else None
+    unit.told = unit.reward = reward
+    draft.log("rewarded", request.who, name, unit, reward=reward, counted=counted, replaced=replaced)
+    if replaced is not None:
+        draft.replace(unit, replaced, reward)
+    elif counted:
+        draft.count(unit, reward)
+    draft.move(unit, after)
+    if after == HELD:
+        draft.expect(name, unit)
+    elif before == WAITING and draft.window is not None:
+        draft.forget(draft.due_at(unit), unit.decision)
+    return _told(draft, name, unit, new=True)
+
+
+def correct(draft: Draft, request: Correct) -> ToldReward:
+    """Replace a reward that was told."""
+    name, unit = request.unit, _known(draft, request.unit)
+    reward = draft.state.configuration.checked_reward(request.reward)
+    if unit.reward is None:
+        raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint="tell(unit, reward)")
+    draft.require_unfinished()
+    if reward == unit.reward:
+        return _told(draft, name, unit, new=False)
+    settle_if_due(draft, name, unit)
+    counted = unit.state == IN_ESTIMATES
+    replaced, unit.reward = unit.reward, reward
+    draft.log(
+        "corrected",
+        request.who,
+        name,
+        unit,
+        reward=reward,
+        counted=counted,
+        replaced=replaced if counted else None,
+        details={"reason": request.reason},
+    )
+    if counted:
+        draft.replace(unit, replaced, reward)
+    elif unit.state == HELD:
+        draft.expect(name, unit)
+    return _told(draft, name, unit, new=True)
+
+
+def _known(draft: Draft, name: str) -> Unit:
+    """Return a unit that was assigned."""
+    unit = draft.units.get(name)
+    if unit is None:
+        raise UnknownUnit(
+            f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint="ask(unit) comes first"
+        )
+    return unit
+
+
+def _told(draft: Draft, name: str, unit: Unit, *, new: bool) -> ToldReward:
+    """Return what is known of a unit's reward."""
+    assert unit.reward is not None  # noqa: S101
+    return ToldReward(name, draft.state.names[unit.arm], unit.reward, unit.state == IN_ESTIMATES, new)
+
+
+def _require_enrolling(draft: Draft, name: str) -> None:
+    """Raise unless new units are welcome."""
+    if draft.state.state != ENROLLING:
+        raise EnrolmentClosed(
+            f"experiment {draft.state.name!r} is {draft.state.state} and takes no new units; got {name!r}",
+            hint="resume() takes new units again" if draft.state.state == PAUSED else None,
+        )
+
+
+MOST_SETTLED = 1_000
+"""How many overdue units one transaction deals with, so that none takes long; the next goes on with the rest."""
+
+
+def settle(draft: Draft, due_at: int, decision: int, name: str, arm: int, reward: float | None) -> None:
+    """Deal with a unit whose window has passed: count the reward held back, or apply the rule for missing ones."""
+    unit = draft.units.get(name)
+    if unit is None:
+        unit = Unit(arm, decision, due_at, 0.0, False)
+        unit.state, unit.reward = WAITING if reward is None else HELD, reward
+    missing = draft.state.configuration.missing
+    if reward is not None:
+        draft.log("counted", None, name, unit, reward=reward, counted=True)
+        draft.count(unit, reward)
+        draft.move(unit, IN_ESTIMATES)
+    elif isinstance(missing, DefaultReward):
+        draft.log("expired", None, name, unit, reward=missing.value, counted=True)
+        draft.count(unit, missing.value)
+        draft.move(unit, DEFAULTED)
+    else:
+        draft.log("expired", None, name, unit, counted=False)
+        draft.move(unit, state_after_expiry(missing))
+    draft.forget(due_at, decision)
+
+
+def settle_if_due(draft: Draft, name: str, unit: Unit) -> None:
+    """Settle a unit that is due but was not among those dealt with first."""
+    if draft.window is not None and unit.state in (WAITING, HELD) and draft.due_at(unit) <= draft.now:
+        settle(draft, draft.due_at(unit), unit.decision, name, unit.arm, unit.reward)
+
+
+HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
+    commands.Ask: ask,
+    commands.Tell: tell,
+    commands.Correct: correct,
+    commands.Settle: _only_settle,
+    commands.Pause: changes.pause,
+    commands.Resume: changes.resume,
+    commands.Stop: changes.stop,
+    commands.Finish: changes.finish,
+    commands.AddArm: changes.add_arm,
+    commands.PauseArm: changes.pause_arm,
+    commands.ResumeArm: changes.resume_arm,
+    commands.RetireArm: changes.retire_arm,
+    commands.ChangeWeight: changes.change_weight,
+}

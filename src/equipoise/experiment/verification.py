@@ -1,0 +1,396 @@
+"""Verify an experiment: what its log says, replayed, against every decision and every table."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import unit_lifecycle
+from equipoise.errors import EquipoiseError, ExperimentExists, VerificationFailed
+from equipoise.experiment.changes import UNIT_KINDS, apply_change, created_state
+from equipoise.experiment.missing_rewards import DefaultReward, DropUnit
+from equipoise.experiment.state import ENROLLING
+from equipoise.kernels import log_replay as kernel
+from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
+from equipoise.unit_lifecycle import HELD, WAITING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from equipoise.experiment.state import State
+    from equipoise.store import Transaction
+
+_CHANGED = ARM_COLUMNS.index("changed")  # no log says it
+_HINT = "rebuild() writes the tables anew from the log"
+_PENDING = """
+SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
+FROM pending AS p LEFT JOIN events AS a {by_unit}
+ON a.experiment = p.experiment AND a.unit = p.unit AND a.kind = 'assigned' AND a.decision = p.decision
+WHERE p.experiment = ?
+"""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A log that gave what is recorded: how long it was, and how long the replay took."""
+
+    n_events: int
+    n_decisions: int
+    seconds: float
+
+
+def verify(transaction: Transaction, experiment: int, name: str) -> Verification:
+    """Replay a log and compare; raise `VerificationFailed` at the first difference."""
+    started = time.perf_counter()
+    replay = Replay(name, compare=True).read(transaction, experiment)
+    compare_tables(transaction, experiment, replay)
+    return Verification(replay.n_events, replay.n_decisions, time.perf_counter() - started)
+
+
+def compare_tables(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    """Compare what is kept beside the log with what it says; raise `VerificationFailed` at the first difference."""
+    _compare_heads(transaction, experiment, replay)
+    _compare_arms(transaction, experiment, replay)
+    _compare_pending(transaction, experiment, replay)
+
+
+def _compare_heads(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    head, state = transaction.head(experiment), replay.state
+    name, created_at, configuration = transaction.configuration(experiment)
+    for what, expected, got in (
+        ("name", state.name, name),
+        ("created_at", state.created_at, created_at),
+        ("state", state.state, head.state),
+        ("n_events", state.n_events, head.n_events),
+        ("n_decisions", state.n_decisions, head.n_decisions),
+        ("configuration", state.configuration.to_json(), configuration),
+    ):
+        if expected != got:
+            _differ(f"{what} of experiment {replay.name!r}", expected, got)
+
+
+def _compare_arms(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    rows, state = transaction.arms(experiment), replay.state
+    if len(rows) != len(state.names):
+        _differ(f"the number of arms of experiment {replay.name!r}", len(state.names), len(rows))
+    for position, row in enumerate(rows):
+        expected = state.arm_row(position, row[_CHANGED])
+        for column, wanted, got in zip(ARM_COLUMNS, expected, row, strict=True):
+            if wanted != got:
+                _differ(f"{column} of arm {state.names[position]!r}", wanted, got)
+
+
+def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    """Every unit with an open window is on the list of what is pending, once and rightly, and nobody else is."""
+    window = replay.state.configuration.missing.window_microseconds
+    states = replay.units.state[: replay.n_decisions]
+    is_open = np.zeros(0, bool) if window is None else (states == WAITING) | (states == HELD)
+    listed = 0
+    for rows in transaction.stream(_PENDING.format(by_unit=transaction.database.by_unit), experiment):
+        for decision, reward, after, fits in rows:
+            told = replay.units.reward[decision] if 0 <= decision < is_open.size else None
+            if told is None or not is_open[decision] or after != window or not fits:
+                _differ("what is pending", "units with an open window", f"decision {decision}")
+            if (None if states[decision] == WAITING else told) != reward:
+                _differ(f"the reward held back of decision {decision}", told, reward)
+        listed += len(rows)
+    if listed != is_open.sum():
+        _differ("the number of units pending", int(is_open.sum()), listed)
+
+
+def _differ(what: str, expected: Any, got: Any) -> None:
+    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=_HINT)
+
+
+_CODES = dict(
+    zip(
+        UNIT_KINDS,
+        (
+            unit_lifecycle.ASSIGNED,
+            unit_lifecycle.REWARDED,
+            unit_lifecycle.COUNTED,
+            unit_lifecycle.EXPIRED,
+            unit_lifecycle.CORRECTED,
+        ),
+        strict=True,
+    )
+)
+_SELECT = """
+SELECT number, kind, unit, COALESCE(arm, -1), COALESCE(decision, -1), reward, probability, COALESCE(forced, 0),
+    COALESCE(counted, 0), replaced, CASE WHEN unit IS NULL THEN details END, at
+FROM events WHERE experiment = ? ORDER BY number
+"""
+
+
+class Replay:
+    """What a log says: the experiment's state after it, and the state of every unit by its decision.
+
+    Parameters
+    ----------
+    name : str
+        Of the experiment.
+    compare : bool
+        Whether to take every decision again; differences are raised as `VerificationFailed`.
+    """
+
+    def __init__(self, name: str, *, compare: bool) -> None:
+        self.name = name
+        self.compare = compare
+        self.n_events = 0
+        self.n_decisions = 0
+        self.configured = 0
+        self.units = kernel.new_units(1024)
+        self._state: State | None = None
+
+    @property
+    def state(self) -> State:
+        """The state after the events so far."""
+        if self._state is None:
+            raise VerificationFailed(f"the log of experiment {self.name!r} is empty", event=1)
+        return self._state
+
+    def read(self, transaction: Transaction, experiment: int) -> Replay:
+        """Replay a whole log."""
+        for rows in transaction.stream(_SELECT, experiment):
+            self.feed(rows)
+        state = self.state
+        state.n_events, state.n_decisions = self.n_events, self.n_decisions
+        state.stats.n_assigned = int(state.stats.assigned.sum())
+        return self
+
+    def feed(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Replay the next events."""
+        columns = tuple(zip(*rows, strict=True))
+        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = columns
+        if self.n_events + 1 != number[0] or number[-1] - number[0] + 1 != len(rows):
+            expected = np.arange(self.n_events + 1, self.n_events + 1 + len(rows))
+            at = int(np.flatnonzero(expected != np.array(number))[0])
+            self._differ(int(expected[at]), "is not in the log", f"the next is event {number[at]}")
+        events = kernel.Events(
+            np.array([_CODES.get(name, unit_lifecycle.OTHER) for name in kind], np.int64),
+            np.array(list(map(hash, unit)), np.int64),
+            np.array(arm, np.int64),
+            np.array(decision, np.int64),
+            np.array(reward, np.float64),
+            np.array(probability, np.float64),
+            np.array(forced, np.int64),
+            np.array(counted, np.int64),
+            np.array(replaced, np.float64),
+        )
+        self._make_room(len(rows))
+        at = 0
+        while at < len(rows):
+            at = self._advance(events, rows, at)
+        self.n_events += len(rows)
+
+    def _advance(self, events: kernel.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
+        """Replay from one event on, up to the next that changes the experiment, and that too."""
+        if self._state is None or events.kind[at] == unit_lifecycle.OTHER:
+            self._change(rows[at])
+            return at + 1
+        interpreted = self.compare and not self._state.decider.is_compiled
+        mode = kernel.PAUSE if interpreted else kernel.COMPARE if self.compare else kernel.TRUST
+        at, why = self._run(events, at, len(rows), mode)
+        if why == kernel.SPECIAL and events.kind[at] == unit_lifecycle.ASSIGNED:
+            self._compare(rows[at])
+            at, why = self._run(events, at, at + 1, kernel.TRUST)
+        if why not in (kernel.SAME, kernel.SPECIAL):
+            self._explain(rows[at], why)
+        return at
+
+    def _run(self, events: kernel.Events, first: int, last: int, mode: int) -> tuple[int, int]:
+        state = self.state
+        at, why, self.n_decisions = kernel.replay(
+            events,
+            first,
+            last,
+            mode,
+            self.n_decisions,
+            state.state == ENROLLING,
+            self._rule,
+            self._design,
+            state.configuration.warm_up,
+            state.configuration.seed,
+            self._missing,
+            self.units,
+            self._tally,
+        )
+        return at, why
+
+    def _change(self, row: Sequence[Any]) -> None:
+        """Apply an event that changes the experiment."""
+        number, kind, _, arm, *_, details, at = row
+        try:
+            data = {} if details is None else json.loads(details)
+            if self._state is None:
+                if kind != "created":
+                    self._differ(number, "should be the creation", f"it is {kind!r}")
+                self._state = created_state(self.name, at, data)
+            else:
+                apply_change(self._state, kind, arm, data)
+            if kind == "weight_changed":
+                self.configured = number
+            self._prepare(self._state)
+        except VerificationFailed:
+            raise
+        except (EquipoiseError, LookupError, TypeError, ValueError) as error:
+            self._differ(number, "cannot be replayed", f"{kind}: {error}")
+
+    def _prepare(self, state: State) -> None:
+        """Bring what the compiled replay reads up to date."""
+        stats, missing = state.stats, state.configuration.missing
+        self._rule, self._design = state.decider.for_kernel()
+        self._tally = kernel.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
+        default = isinstance(missing, DefaultReward)
+        self._missing = kernel.Missing(
+            unit_lifecycle.DEFAULT
+            if default
+            else unit_lifecycle.DROP
+            if isinstance(missing, DropUnit)
+            else unit_lifecycle.WAIT,
+            missing.value if isinstance(missing, DefaultReward) else 0.0,
+            missing.late == "count",
+            missing.hold,
+            state.configuration.sign,
+        )
+
+    def _make_room(self, more: int) -> None:
+        needed, size = self.n_decisions + more, self.units.arm.size
+        if needed > size:
+            larger = kernel.new_units(max(needed, 2 * size))
+            for new, old in zip(larger, self.units, strict=True):
+                new[:size] = old
+            self.units = larger
+
+    def _compare(self, row: Sequence[Any]) -> None:
+        """Compare one decision of a policy that is written in Python."""
+        _, _, _, arm, decision, _, probability, forced, *_ = row
+        if decision != self.n_decisions:
+            return  # the compiled part says so
+        state = self.state
+        if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision):
+            self._explain(row, kernel.BAD_ARM)
+
+    def _explain(self, row: Sequence[Any], why: int) -> None:
+        """Raise with what was expected and what was got."""
+        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = row
+        state = self.state
+        where = f"({kind}, unit {unit!r})"
+        if why in (kernel.BAD_ARM, kernel.BAD_PROBABILITY, kernel.BAD_FORCED) and kind == "assigned":
+            wanted, chance, was_forced = state.decider.decide(state.stats, self.n_decisions)
+            got = f"{self._arm(arm)} with probability {probability!r}{', forced' * bool(forced)}"
+            expected = f"{self._arm(wanted)} with probability {chance!r}{', forced' * was_forced}"
+            self._differ(number, f"{where} should assign {expected}", got)
+        if why == kernel.BAD_ARM:
+            known = 0 <= decision < self.n_decisions
+            expected = self._arm(int(self.units.arm[decision])) if known else "an arm that exists"
+            self._differ(number, f"{where} should be about {expected}", self._arm(arm))
+        expected, got = {
+            kernel.BAD_NUMBER: (f"should have decision number {self.n_decisions}", decision),
+            kernel.BAD_UNIT: ("should belong to a decision for its unit", f"decision {decision}"),
+            kernel.BAD_STATE: ("does not fit what happened to the unit before", reward),
+            kernel.BAD_COUNTED: (f"should{' not' * bool(counted)} count its reward", f"counted = {counted}"),
+            kernel.BAD_REPLACED: ("takes the wrong reward out of the estimates", replaced),
+            kernel.BAD_REWARD: ("counts the wrong reward", reward),
+            kernel.CLOSED: (f"comes while the experiment is {state.state}", "an assignment"),
+        }[why]
+        self._differ(number, f"{where} {expected}", got)
+
+    def _arm(self, position: int) -> str:
+        names = self.state.names
+        return repr(names[position]) if 0 <= position < len(names) else f"arm {position}"
+
+    def _differ(self, number: int, expected: str, got: Any) -> None:
+        raise VerificationFailed(
+            f"event {number} of experiment {self.name!r} {expected}; got {got}",
+            event=number,
+            hint="the log was changed from outside, or the code that decides is another",
+        )
+
+
+_ASSIGNED = "SELECT decision, at, unit, arm FROM events WHERE experiment = ? AND kind = 'assigned' ORDER BY number"
+
+
+def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who: str | None) -> bool:
+    """Rebuild an experiment's tables from its log; return whether that changed anything.
+
+    Decisions are believed, since they were taken; a log that contradicts itself is refused. A change is logged, so that
+    other processes see that there is something to read again.
+    """
+    replay = Replay(name, compare=False).read(transaction, experiment)
+    try:
+        compare_tables(transaction, experiment, replay)
+    except VerificationFailed:
+        pass
+    else:
+        return False
+    state = replay.state
+    state.n_events += 1
+    transaction.append(experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
+    transaction.put_arms(experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
+    transaction.configure(experiment, state.configuration.to_json(), state.n_events)
+    transaction.forget_all_pending(experiment)
+    window = state.configuration.missing.window_microseconds
+    if window is not None:
+        states = replay.units.state[: replay.n_decisions]
+        is_open = (states == WAITING) | (states == HELD)
+        for rows in transaction.stream(_ASSIGNED, experiment):
+            pending = []
+            for decision, at, unit, arm in rows:
+                if is_open[decision]:
+                    told = replay.units.reward[decision].item()
+                    pending.append((at + window, decision, unit, arm, None if np.isnan(told) else told))
+            if pending:
+                transaction.put_pending(experiment, pending)
+    transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
+    return True
+
+
+def copy(
+    source: Transaction,
+    experiment: int,
+    name: str,
+    target: Transaction,
+    url: str,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Write an experiment read in one transaction in another, and return its number there.
+
+    `progress` is told how many events are written, and of how many.
+    """
+    if source.database.identity(source.connection) == target.database.identity(target.connection):
+        raise ExperimentExists(f"{url} is where {name!r} is already", hint="copy to another store")
+    found = target.find(name)
+    if found is not None:
+        # After a connection was lost while committing, what is found may be what was written.
+        if _summary(source, experiment) == _summary(target, found):
+            return found
+        raise ExperimentExists(f"{url} has an experiment {name!r} already", hint="copy to another store")
+    head = source.head(experiment)
+    _, created_at, configuration = source.configuration(experiment)
+    number = target.create(name, head.state, created_at, configuration)
+    target.put_arms(number, source.arms(experiment))
+    for columns, table, order, put in (
+        (EVENT_COLUMNS, "events", "number", target.append),
+        (PENDING_COLUMNS, "pending", "decision", target.put_pending),
+    ):
+        statement = f"SELECT {', '.join(columns)} FROM {table} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
+        for rows in source.stream(statement, experiment):
+            put(number, rows)
+            if progress is not None and table == "events":
+                progress(rows[-1][0], head.n_events)
+    target.configure(number, configuration, head.configured)
+    target.advance(number, head.state, head.n_events, head.n_decisions)
+    return number
+
+
+def _summary(transaction: Transaction, experiment: int) -> tuple[Any, ...]:
+    """Return what two copies of an experiment agree in, and two that went on by themselves do not."""
+    head = transaction.head(experiment)
+    last = [tuple(row) for row in transaction.events(experiment, head.n_events - 1, 1)]
+    arms = [tuple(row) for row in transaction.arms(experiment)]
+    return head[1:], transaction.configuration(experiment), arms, last

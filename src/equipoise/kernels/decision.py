@@ -1,0 +1,350 @@
+"""The next decision of any built-in policy: a pure function of its rule and the statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise.kernels import compiled
+from equipoise.kernels.pooling import believe
+from equipoise.kernels.random import draw_posterior, state_key
+from equipoise.kernels.rules import (
+    ALLOCATION,
+    BALANCE,
+    CONFIDENCE_BALANCE,
+    EPSILON_GREEDY,
+    FIXED,
+    FLOOR,
+    IMPORTANCE,
+    POOLED_BALANCE,
+    THOMPSON_BALANCE,
+    THOMPSON_SAMPLING,
+    UCB,
+    UCB_EXPLORE,
+    UNIFORM,
+    VARIANCE_SHARES,
+    Rule,
+)
+from equipoise.kernels.solver import COLD, allocate
+
+if TYPE_CHECKING:
+    from equipoise._types import FloatArray, IntArray
+
+
+@compiled
+def _lacks_rewards(rule: Rule, pulls: IntArray) -> bool:
+    for i in range(pulls.size):
+        if pulls[i] < rule.rewards_needed:
+            return True
+    return False
+
+
+@compiled
+def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
+    """Return the arm that must be pulled whatever the estimates say, or -1.
+
+    Until every arm has the rewards its estimates need, arms take turns; after that an arm is forced while it has
+    fewer than forcing * sqrt(t) pulls [Fig. 2 line 4]. Both count assignments, so that rewards on their way do not
+    draw more people to the same arm.
+    """
+    fewest = 0
+    for i in range(assigned.size):
+        if assigned[i] < assigned[fewest]:
+            fewest = i
+    if _lacks_rewards(rule, pulls) or assigned[fewest] < rule.forcing * math.sqrt(t):
+        return fewest
+    return -1
+
+
+@compiled
+def _force_at_random(
+    rule: Rule, arm: int, t: int, assigned: IntArray, pulls: IntArray, target: FloatArray, probability: FloatArray
+) -> None:
+    """Write chances that lead to what is forced, yet leave every arm possible, so that nobody can know the next one.
+
+    Until every arm has the rewards it needs, that is towards equal numbers of those who come (since arms changed);
+    after that towards the arm that has too few.
+    """
+    if _lacks_rewards(rule, pulls):
+        for i in range(target.size):
+            target[i] = 1.0 / target.size
+        track(WINDOWED, rule.window, rule.mixing, t, target, assigned, probability)
+        return
+    for i in range(probability.size):
+        probability[i] = rule.mixing / probability.size
+    probability[arm] += 1.0 - rule.mixing
+
+
+@compiled
+def _largest(values: FloatArray) -> int:
+    arm = 0
+    for i in range(values.size):
+        if values[i] > values[arm]:
+            arm = i
+    return arm
+
+
+@compiled
+def decide(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    target: FloatArray,
+    probability: FloatArray,
+) -> tuple[int, bool]:
+    """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written."""
+    return decide_since(rule, per_arm, t, assigned, pulls, mean, std, t, assigned, work, target, probability)
+
+
+@compiled
+def decide_since(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    tracked_t: int,
+    tracked: IntArray,
+    work: FloatArray,
+    target: FloatArray,
+    probability: FloatArray,
+) -> tuple[int, bool]:
+    """Decide like `decide`, but track by the assignments since some step only; all else counts every one."""
+    n_arms = assigned.size
+    arm = forced_arm(rule, t, assigned, pulls)
+    if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
+        _force_at_random(rule, arm, tracked_t, tracked, pulls, work[0], probability)
+        return RANDOM, True
+    if arm >= 0:
+        return arm, True
+    if rule.kind == UNIFORM:
+        for i in range(n_arms):
+            probability[i] = -float(assigned[i])
+        return _largest(probability), False
+    if rule.kind == UCB:
+        log_t = math.log(t)
+        for i in range(n_arms):
+            probability[i] = mean[i] + rule.scale * math.sqrt(log_t / assigned[i])
+        return _largest(probability), False
+    if rule.kind == EPSILON_GREEDY:
+        for i in range(n_arms):
+            probability[i] = rule.exploration / n_arms
+        probability[_largest(mean)] += 1.0 - rule.exploration
+        return RANDOM, False
+    if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
+        key = state_key(t, mean, std, work[0])
+        believed_mean, believed_std = work[-2], work[-1]
+        for i in range(n_arms):
+            probability[i] = 0.0
+        for k in range(rule.draws):
+            for i in range(n_arms):
+                believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
+            if rule.kind == THOMPSON_SAMPLING:
+                arm = _largest(believed_mean)
+            else:
+                solve_for(rule, per_arm, believed_mean, believed_std, work, target)
+                arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
+            probability[arm] += 1.0 / rule.draws
+        return RANDOM, False
+    if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE:
+        believed_mean, believed_std = work[-2], work[-1]
+        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        arm = follow_margins(rule, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability)
+        return arm, False
+    write_target(rule, per_arm, t, pulls, mean, std, work, target)
+    return track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability), False
+
+
+@compiled
+def solve_for(
+    rule: Rule, per_arm: FloatArray, mean: FloatArray, std: FloatArray, work: FloatArray, target: FloatArray
+) -> None:
+    """Write the optimal allocation for these means and standard deviations."""
+    importance, floor = per_arm[IMPORTANCE], per_arm[FLOOR]
+    allocate(mean, std, importance, floor, rule.reward_weight, rule.power, COLD, work, target)
+
+
+@compiled
+def write_target(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    target: FloatArray,
+) -> bool:
+    """Write the wanted allocation and return True, or return False for a policy that wants none."""
+    n_arms = mean.size
+    believed_mean, believed_std = work[-2], work[-1]
+    if rule.kind == FIXED:
+        for i in range(n_arms):
+            target[i] = per_arm[ALLOCATION, i]
+        return True
+    if rule.kind == VARIANCE_SHARES:
+        total = 0.0
+        for i in range(n_arms):
+            target[i] = std[i] * std[i]
+            total += target[i]
+        for i in range(n_arms):
+            target[i] = target[i] / total if total > 0.0 else 1.0 / n_arms
+        return True
+    if rule.kind == BALANCE:
+        for i in range(n_arms):
+            believed_mean[i], believed_std[i] = mean[i], std[i]
+    elif rule.kind == POOLED_BALANCE:
+        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+    elif rule.kind == CONFIDENCE_BALANCE:
+        # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
+        log_inverse_failure = math.log(4.0 * n_arms * t * (t + 1.0)) - math.log(rule.failure_probability)
+        for i in range(n_arms):
+            believed_mean[i] = mean[i] + rule.scale * math.sqrt(log_inverse_failure / (2.0 * pulls[i]))
+            radius = rule.scale * math.sqrt(2.0 * (math.log(2.0) + log_inverse_failure) / pulls[i])
+            believed_std[i] = max(rule.smallest_std, std[i] + rule.std_bound * radius)
+    elif rule.kind == UCB_EXPLORE:
+        # Hoeffding's radius for n pulls is width / sqrt(n): the same for arms of any variance.
+        width = rule.scale * math.sqrt((math.log(2.0) - math.log(rule.failure_probability)) / 2.0)
+        for i in range(n_arms):
+            believed_mean[i] = mean[i] + width / math.sqrt(pulls[i])
+            believed_std[i] = width / math.sqrt(rule.horizon)
+    else:
+        return False
+    solve_for(rule, per_arm, believed_mean, believed_std, work, target)
+    return True
+
+
+DIFFERENCE, RATIO, SAMPLE, WINDOWED = 0, 1, 2, 3
+MARGINAL = 4
+"""Needs no target, but what is believed of the arms; `kernels.margins` has it."""
+RANDOM = -1
+"""Returned in place of an arm when the arm is to be drawn from the probabilities."""
+
+
+@compiled
+def track(
+    tracking: int,
+    window: float,
+    mixing: float,
+    t: int,
+    target: FloatArray,
+    assigned: IntArray,
+    probability: FloatArray,
+) -> int:
+    """Return the arm to pull at step t, or `RANDOM` after writing the probabilities it is to be drawn with."""
+    if tracking == SAMPLE:
+        for i in range(target.size):
+            probability[i] = target[i]
+        return RANDOM
+    if tracking == WINDOWED:
+        # What each arm still lacks if the target is to be met `window` pulls from now; these add up to at least window.
+        total = 0.0
+        for i in range(target.size):
+            lack = (t - 1 + window) * target[i] - assigned[i]
+            probability[i] = lack if lack > 0.0 else 0.0
+            total += probability[i]
+        for i in range(target.size):
+            probability[i] = mixing / target.size + (1.0 - mixing) * probability[i] / total
+        return RANDOM
+    arm = 0
+    best = -np.inf
+    for i in range(target.size):
+        frequency = assigned[i] / max(t - 1, 1)
+        if tracking == DIFFERENCE:
+            score = target[i] - frequency
+        elif frequency > 0.0:
+            score = target[i] / frequency
+        else:
+            score = np.inf if target[i] > 0.0 else 0.0
+        if score > best:
+            best = score
+            arm = i
+    return arm
+
+
+@compiled
+def draw(probability: FloatArray, uniform: float) -> int:
+    """Return the arm on which a uniform number in [0, 1) falls; never one of probability 0."""
+    arm = 0
+    below = 0.0
+    for i in range(probability.size):
+        if probability[i] > 0.0:
+            arm = i
+            below += probability[i]
+            if uniform < below:
+                break
+    return arm
+
+
+@compiled
+def best_pull(
+    reward_weight: float,
+    curiosity: float,
+    per_arm: FloatArray,
+    t: int,
+    counts: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+) -> int:
+    """Return the arm whose pull, the t-th, raises the trade-off most; one that lacks its floor comes first.
+
+    A mean counts for `curiosity` more stds divided by the pulls: an arm that few pulls made look bad may be good.
+    """
+    floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
+    arm, most = -1, 0.0
+    for i in range(counts.size):
+        lack = floor[i] * t - counts[i]
+        if lack > most:
+            arm, most = i, lack
+    if arm >= 0:
+        return arm
+    # Of w * reward - (1 - w) * error for t pulls, times t: what one pull more of an arm adds. The error's part is
+    # taken at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and
+    # finite at none.
+    coefficient = 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
+    arm, most = 0, -np.inf
+    for i in range(counts.size):
+        middle = counts[i] + 0.5
+        hoped = mean[i] + curiosity * std[i] / middle
+        gain = reward_weight * hoped + coefficient * importance[i] * std[i] / (middle * math.sqrt(middle))
+        if gain > most:
+            arm, most = i, gain
+    return arm
+
+
+@compiled
+def follow_margins(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    assigned: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    counts: FloatArray,
+    probability: FloatArray,
+) -> int:
+    """Return the best pull at step t; or with windowed tracking `RANDOM`, after writing the chances of each arm.
+
+    Chances follow how often an arm is among the next `window` best pulls. `counts` is a row of scratch.
+    """
+    for i in range(counts.size):
+        counts[i] = assigned[i]
+    if rule.tracking != WINDOWED:
+        return best_pull(rule.reward_weight, rule.exploration, per_arm, t, counts, mean, std)
+    window = int(rule.window)
+    for i in range(counts.size):
+        probability[i] = rule.mixing / counts.size
+    for k in range(window):
+        arm = best_pull(rule.reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
+        counts[arm] += 1.0
+        probability[arm] += (1.0 - rule.mixing) / window
+    return RANDOM

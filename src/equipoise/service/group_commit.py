@@ -1,0 +1,302 @@
+"""Group commit: requests that arrive while a transaction runs share the next one, and are answered after its commit.
+
+There is one lane per lock: the file of SQLite, or the row of an experiment in PostgreSQL. A lane has at most one
+transaction under way, and takes everything that waits for an experiment into the next. While one transaction is written
+to the disk, the next one fills: there is no timer, unless other processes write to the same experiment. Then each has
+its turn, and one that began its transaction at once would wait for its turn with few requests in hand, while more come
+in; so it lets those gather for as long as its last turn took.
+
+Transactions run on a thread. On SQLite, whose statements take microseconds, a short one is prepared on the event loop's
+own thread and only committed on the other: ten statements are ten times that two threads pass Python's lock to and fro,
+which takes longer than the statements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict, deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from equipoise.errors import EquipoiseError, StoreError
+from equipoise.experiment.execution import carry_out, prepare
+from equipoise.service.error_responses import Overloaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from equipoise.experiment import Experiment
+    from equipoise.experiment.commands import Request
+    from equipoise.experiment.execution import PreparedRequests
+    from equipoise.store import Store
+
+_MOST_THREADS = 16
+_LONGEST_HERE = 0.01
+"""Seconds that a transaction may keep the event loop from all else, judged by the one before it."""
+_LONGEST_GATHERING = 0.005
+"""Seconds that requests may gather before a transaction, where other processes write."""
+
+
+class Work:
+    """Requests of one caller; several of them are carried out all or none."""
+
+    __slots__ = ("answer", "arrived", "experiment", "requests")
+
+    def __init__(self, experiment: Experiment, requests: Sequence[Request], answer: asyncio.Future[Any]) -> None:
+        self.experiment = experiment
+        self.requests = requests
+        self.answer = answer
+        self.arrived = time.monotonic()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it can share a transaction with others."""
+        return len(self.requests) == 1
+
+
+class Lanes:
+    """All lanes of a process; to be used from one event loop.
+
+    Parameters
+    ----------
+    store : Store
+        Where experiments are.
+    batch_requests : int
+        Most requests that share a transaction.
+    wait_seconds : float
+        How long a request may wait for its answer.
+    observe : function of (experiment, requests, seconds), optional
+        Told of every transaction.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        batch_requests: int,
+        wait_seconds: float,
+        observe: Callable[[str, int, float], None] | None = None,
+    ) -> None:
+        self._one_lock = not store.database.locks_rows
+        self._batch_requests = batch_requests
+        self._wait_seconds = wait_seconds
+        self._observe = observe or (lambda *_: None)
+        self._lanes: dict[str | None, _Lane] = {}
+        self._threads = ThreadPoolExecutor(1 if self._one_lock else _MOST_THREADS, "equipoise-lane")
+        self._watch: asyncio.Task[None] | None = None
+
+    def carry_out(self, experiment: Experiment, requests: Sequence[Request]) -> asyncio.Future[Any]:
+        """Return what will hold the results, one per request, once they are durable; or the error of a request."""
+        loop = asyncio.get_running_loop()
+        if self._watch is None:
+            self._watch = loop.create_task(self._give_up_on_late_ones())
+        key = None if self._one_lock else experiment.name
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = _Lane(loop, self._threads, self._batch_requests, self._observe)
+        work = Work(experiment, requests, loop.create_future())
+        lane.add(work)
+        return work.answer
+
+    async def close(self, patience: float) -> None:
+        """Finish what was accepted, if that takes no more than so many seconds."""
+        last = time.monotonic() + patience
+        while any(lane.is_busy for lane in self._lanes.values()) and time.monotonic() < last:
+            await asyncio.sleep(0.005)
+        if self._watch is not None:
+            self._watch.cancel()
+        self._threads.shutdown(wait=False)  # what each lane handed over last was accepted, and is carried out
+
+    async def _give_up_on_late_ones(self) -> None:
+        """Answer requests that waited too long; what is being written may still come to be, which is safe to repeat."""
+        while True:
+            await asyncio.sleep(min(0.25, self._wait_seconds / 4))
+            last = time.monotonic() - self._wait_seconds
+            for lane in self._lanes.values():
+                lane.give_up(last)
+
+
+class _Lane:
+    """What waits for one lock, by experiment, and what is being written."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: ThreadPoolExecutor,
+        batch_requests: int,
+        observe: Callable[[str, int, float], None],
+    ) -> None:
+        self._loop = loop
+        self._threads = threads
+        self._batch_requests = batch_requests
+        self._observe = observe
+        self._waiting: OrderedDict[str, deque[Work]] = OrderedDict()
+        self._running: list[Work] = []
+        self._starting = False
+        self._gathering: asyncio.TimerHandle | None = None
+        self._expected = 0
+        """How many of those that were answered last have not come back yet, while requests gather."""
+        self._pace: dict[tuple[str, frozenset[type]], float] = {}
+        """Seconds per request of the last transaction like this one: the first of its kind may have to be compiled."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is waiting or being written."""
+        return bool(self._running or self._waiting)
+
+    def add(self, work: Work) -> None:
+        """Let work wait for the next transaction, which begins now if none is under way."""
+        name = work.experiment.name
+        queue = self._waiting.get(name)
+        if queue is None:
+            queue = self._waiting[name] = deque()
+        queue.append(work)
+        if self._gathering is not None:
+            self._expected -= 1
+            if self._expected > 0:
+                return
+            self._gathering.cancel()
+            self._gathering, self._starting = None, False
+        if not self._running and not self._starting:
+            # In a moment, when all that arrived at once is here: the first would go alone, and the others wait for it.
+            self._starting = True
+            self._loop.call_soon(self._start)
+
+    def give_up(self, last: float) -> None:
+        """Answer those that arrived before an instant."""
+        for work in self._running:
+            if work.arrived < last:
+                _fail(work, Overloaded("the store takes too long; whether this was recorded is not known yet"))
+        for name in list(self._waiting):
+            queue = self._waiting[name]
+            while queue and queue[0].arrived < last:
+                _fail(queue.popleft(), Overloaded("too much to do: this waited too long and was not begun"))
+            if not queue:
+                del self._waiting[name]
+
+    def _start(self) -> None:
+        """Begin the next transaction, if anything waits: that of the experiment whose turn it is."""
+        self._starting, self._gathering = False, None
+        batch = self._running = self._next()
+        if batch:
+            prepared = self._prepared(batch)
+            try:
+                self._threads.submit(self._write, batch, prepared)
+            except RuntimeError:  # the service ends, and its threads did
+                if prepared is not None:
+                    prepared.undo()
+                self._running = []
+                while batch:
+                    for work in batch:
+                        _fail(work, Overloaded("the service is ending: this was not begun"))
+                    batch = self._next()
+
+    def _prepared(self, batch: list[Work]) -> PreparedRequests | None:
+        """Return the batch but for its commit, if that can be done here without keeping others waiting."""
+        kind = _kind(batch)
+        if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
+            return None
+        started = time.perf_counter()
+        experiment = batch[0].experiment
+        try:
+            prepared = prepare(experiment.store, experiment.number, [work.requests[0] for work in batch])
+        except Exception:  # noqa: BLE001  (what it is, is found and told elsewhere; here it would end the lane)
+            return None
+        self._pace[kind] = (time.perf_counter() - started) / len(batch)
+        return prepared
+
+    def _next(self) -> list[Work]:
+        while self._waiting:
+            name, queue = self._waiting.popitem(last=False)
+            batch: list[Work] = []
+            while queue and len(batch) < self._batch_requests:
+                if queue[0].answer.done():  # the caller is gone
+                    queue.popleft()
+                    continue
+                if not queue[0].is_single:
+                    if not batch:
+                        batch.append(queue.popleft())
+                    break
+                batch.append(queue.popleft())
+            if queue:
+                self._waiting[name] = queue  # behind the others
+            if batch:
+                return batch
+        return []
+
+    def _write(self, batch: list[Work], prepared: PreparedRequests | None) -> None:
+        """Write a batch, on a thread; whatever happens, everybody gets an answer."""
+        started, after_others = time.perf_counter(), False
+        try:
+            results, after_others = _carried_out(batch) if prepared is None else _committed(prepared, batch)
+        except BaseException as error:  # noqa: BLE001
+            results = [error] * len(batch)
+        seconds = time.perf_counter() - started
+        if prepared is None:
+            self._pace[_kind(batch)] = seconds / sum(len(work.requests) for work in batch)
+        self._loop.call_soon_threadsafe(self._finish, batch, results, seconds, after_others)
+
+    def _finish(self, batch: list[Work], results: list[Any], seconds: float, after_others: bool) -> None:
+        if after_others and sum(map(len, self._waiting.values())) < self._batch_requests:
+            self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
+        else:
+            self._start()  # first, so that the disk works while answers are sent
+        for work, result in zip(batch, results, strict=True):
+            if work.answer.done():
+                continue
+            if isinstance(result, BaseException):
+                work.answer.set_exception(result)
+            else:
+                work.answer.set_result(result)
+        self._observe(batch[0].experiment.name, sum(len(work.requests) for work in batch), seconds)
+
+    def _gather(self, expected: int, seconds: float) -> None:
+        """Begin the next transaction after so many seconds, or as soon as so many requests have come in."""
+        self._running, self._starting, self._expected = [], True, expected
+        self._gathering = self._loop.call_later(seconds, self._start)
+
+
+def _kind(batch: list[Work]) -> tuple[str, frozenset[type]]:
+    return batch[0].experiment.name, frozenset(type(work.requests[0]) for work in batch)
+
+
+def _committed(prepared: PreparedRequests, batch: list[Work]) -> tuple[list[Any], bool]:
+    """Return for each work its result or its error; after a commit that failed all is done again, which is safe."""
+    try:
+        planned = prepared.commit()
+    except Exception:  # noqa: BLE001
+        return _carried_out(batch)
+    return planned.results, planned.after_others
+
+
+def _carried_out(batch: list[Work]) -> tuple[list[Any], bool]:
+    """Return for each work its result or its error, and whether another process wrote since this one last did."""
+    experiment = batch[0].experiment
+    if not batch[0].is_single:
+        return [_alone(batch[0])], False
+    try:
+        requests = [work.requests[0] for work in batch]
+        planned = carry_out(experiment.store, experiment.number, requests, together=False)
+    except StoreError:
+        raise
+    except Exception:
+        # Nobody knows which of them it was: each has its own transaction now, and its own answer.
+        if len(batch) == 1:
+            raise
+        return [_alone(work) for work in batch], False
+    return planned.results, planned.after_others
+
+
+def _alone(work: Work) -> Any:
+    try:
+        results = work.experiment.apply_all(work.requests)
+    except Exception as error:  # noqa: BLE001
+        return error
+    return results[0] if work.is_single else results
+
+
+def _fail(work: Work, error: EquipoiseError) -> None:
+    if not work.answer.done():
+        work.answer.set_exception(error)

@@ -1,0 +1,247 @@
+"""Keys to the service: who may do what with which experiment; a store keeps their hashes, never the keys."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from equipoise import checks
+from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
+from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
+from equipoise.store.schema import instant, microseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from equipoise.store import Store
+    from equipoise.store.transaction import Key as Row
+    from equipoise.store.transaction import Transaction
+
+READER, ASSIGNER, ADMIN = ROLES = ("reader", "assigner", "admin")
+"""Readers see everything and change nothing; assigners ask and tell and see no results; administrators do all."""
+
+_NEVER = 2**63
+_TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
+HOW_TO_SEND = "send Authorization: Bearer KEY; equipoise keys create makes one"
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits: people read ids aloud
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key as it is listed.
+
+    Attributes
+    ----------
+    id : str
+        What it is called in lists, logs and `revoke_key`; no secret.
+    name : str
+        Who the log of an experiment says it was.
+    role : {"reader", "assigner", "admin"}
+        What it may do.
+    experiment : str or None
+        The only experiment it is for, if it is for one.
+    """
+
+    id: str
+    name: str
+    role: str
+    experiment: str | None
+    created_at: datetime
+    created_by: str | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+    def state(self, now: datetime) -> str:
+        """Return whether the key is valid, expired or revoked."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
+
+    def require(self, roles: tuple[str, ...], experiment: str | None = None) -> None:
+        """Raise `NotAllowed` unless the key has one of the roles, and is for this experiment (None: for all)."""
+        if self.role not in roles:
+            raise NotAllowed(f"this needs a key with the role {' or '.join(roles)}; this one is for {self.role}s")
+        if self.experiment is not None and self.experiment != experiment:
+            wanted = "all experiments" if experiment is None else f"experiment {experiment!r}"
+            raise NotAllowed(f"this needs a key for {wanted}; this one is for {self.experiment!r} only")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the key as plain data that JSON can hold."""
+        data = dict(self.__dict__)
+        return data | {name: value.isoformat() for name, value in data.items() if isinstance(value, datetime)}
+
+
+OPEN = Key("open", "open", ADMIN, None, datetime(1970, 1, 1, tzinfo=UTC), None, None, None, None)
+"""What everybody has at a service without keys."""
+
+
+def create_key(
+    store: Store,
+    *,
+    role: str,
+    name: str | None = None,
+    experiment: str | None = None,
+    expires_at: datetime | None = None,
+    who: str | None = None,
+) -> tuple[Key, str]:
+    """Make a key and return it with its text, which is not kept and cannot be shown again.
+
+    Parameters
+    ----------
+    role : {"reader", "assigner", "admin"}
+        What it may do.
+    name : str, optional
+        Who the log says it was; role and id by default.
+    experiment : str, optional
+        The only experiment it is for; it need not exist yet.
+    expires_at : datetime, optional
+        From when on it is refused.
+    who : str, optional
+        Who makes it.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> store = eq.open_store("memory:")
+    >>> key, text = create_key(store, role="assigner", name="web site", experiment="fractions")
+    >>> text.startswith("eq_" + key.id), [one.name for one in list_keys(store)]
+    (True, ['web site'])
+    """
+    checks.one_of("role", role, ROLES)
+    if experiment is not None:
+        checked_text("experiment", experiment, LONGEST_NAME)
+    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
+    called = f"{role} {key_id}" if name is None else checked_text("name", name, LONGEST_NAME)
+    now = microseconds(store.now())
+    until = None if expires_at is None else microseconds(_zoned(expires_at))
+    if until is not None and until <= now:
+        raise InvalidInput(f"a key must expire in the future; got {expires_at}")
+    secret = secrets.token_urlsafe(32)
+    row = (key_id, _hash(secret), role, called, experiment, now, checked_who(who), until, None, None)
+    store.change(None, lambda transaction: transaction.add_key(row))
+    return _find(store, key_id), f"eq_{key_id}_{secret}"
+
+
+def list_keys(store: Store) -> list[Key]:
+    """Return all keys, oldest first, those that are not valid any more among them."""
+    return [_read(row) for row in store.read(lambda transaction: transaction.keys())]
+
+
+def revoke_key(store: Store, key_id: str) -> Key:
+    """Refuse a key from now on; a server that runs notices within two seconds."""
+    key = _find(store, key_id)
+    now = microseconds(store.now())
+    store.change(None, lambda transaction: transaction.revoke_key(key.id, now))
+    return _find(store, key_id)
+
+
+class KeyRing:
+    """The keys of a store as a server holds them: read now and then, looked up at every request."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._rows: dict[str, Row] = {}
+        self._keys: dict[str, Key] = {}
+        """Of the rows those that were asked for, as most never are."""
+        self._mark: Sequence[Any] | None = None
+        self._used: set[str] = set()
+
+    def read(self, *, note_uses: bool = False) -> None:
+        """Read keys anew if any was made or revoked; with `note_uses`, write down first which were used since then.
+
+        And read them whatever the store says of them, as somebody may have changed one by hand.
+        """
+        used, self._used = (self._used, set()) if note_uses else (set(), self._used)
+        now = microseconds(self._store.now())
+
+        def work(transaction: Transaction) -> tuple[Sequence[Any], list[Row] | None]:
+            transaction.touch_keys([(key_id, now) for key_id in sorted(used)])
+            mark = transaction.keys_mark()
+            return mark, None if mark == self._mark and not note_uses else transaction.keys()
+
+        try:
+            mark, rows = self._store.change(None, work) if used else self._store.read(work)
+        except BaseException:
+            self._used |= used
+            raise
+        if rows is not None:
+            self._mark, self._rows, self._keys = mark, {row.id: row for row in rows}, {}
+
+    def is_new(self, token: str) -> bool:
+        """Return whether a text may be a key that was made since keys were read."""
+        parts = _TOKEN.fullmatch(token)
+        return parts is not None and parts[1] not in self._rows
+
+    def look_up(self, token: str) -> None:
+        """Read the one key that a text may be; not while `read` does."""
+        parts = _TOKEN.fullmatch(token)
+        if parts is not None:
+            row = self._store.read(lambda transaction: transaction.key(parts[1]))
+            if row is not None:
+                self._rows[row.id] = row
+
+    def find(self, token: str) -> Key | None:
+        """Return the key that a text is, if it is valid now; the comparison takes as long whatever it finds."""
+        row = self._row(token)
+        if row is None:
+            return None
+        if row.expires_at is not None or row.revoked_at is not None:
+            now = microseconds(self._store.now())
+            if now >= (row.expires_at or _NEVER) or now >= (row.revoked_at or _NEVER):
+                return None
+        self._used.add(row.id)
+        key = self._keys.get(row.id)
+        if key is None:
+            key = self._keys[row.id] = _read(row)
+        return key
+
+    def why_not(self, token: str | None) -> NotAuthenticated:
+        """Return why a text is no valid key; only who has the whole of it learns that it was one."""
+        if token is None:
+            return NotAuthenticated("this needs a key", hint=HOW_TO_SEND)
+        if not token:
+            return NotAuthenticated("the key is empty", hint=HOW_TO_SEND)
+        row = self._row(token)
+        if row is None:
+            return NotAuthenticated("this is no key of this service", hint=HOW_TO_SEND)
+        return NotAuthenticated(f"the key {row.id} is {_read(row).state(self._store.now())}", hint=HOW_TO_SEND)
+
+    def _row(self, token: str) -> Row | None:
+        parts = _TOKEN.fullmatch(token)
+        if parts is None:
+            return None
+        row = self._rows.get(parts[1])
+        is_it = hmac.compare_digest(_NOBODY if row is None else row.hash, _hash(parts[2]))
+        return row if is_it else None
+
+
+def _hash(secret: str) -> str:
+    # 256 random bits need no slow hash: nobody can try them all.
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+_NOBODY = _hash(secrets.token_urlsafe(32))
+
+
+def _read(row: Row) -> Key:
+    instants = (None if at is None else instant(at) for at in (row.expires_at, row.revoked_at, row.last_used_at))
+    return Key(row.id, row.name, row.role, row.experiment, instant(row.created_at), row.created_by, *instants)
+
+
+def _find(store: Store, key_id: str) -> Key:
+    row = store.read(lambda transaction: transaction.key(key_id))
+    if row is not None:
+        return _read(row)
+    raise UnknownKey(f"{store.url} has no key {key_id!r}", hint="equipoise keys list shows those it has")
+
+
+def _zoned(at: Any) -> datetime:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise InvalidInput(f"expires_at must be a datetime with a zone; got {at!r}", hint="datetime.now(UTC)")
+    return at

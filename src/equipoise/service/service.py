@@ -1,0 +1,249 @@
+"""What all routes share: the store, who may enter, the lanes, and experiments by name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from equipoise.errors import EquipoiseError, NotAuthenticated, StoreError, UnknownExperiment
+from equipoise.experiment import Ask, Correct, Experiment, Tell
+from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
+from equipoise.service.group_commit import Lanes
+from equipoise.service.keys import HOW_TO_SEND, OPEN, Key, KeyRing
+from equipoise.service.prometheus import Metrics
+from equipoise.service.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from equipoise.experiment import Assignment, Request, ToldReward
+    from equipoise.service.settings import Settings
+    from equipoise.store import Store
+
+Result = TypeVar("Result")
+
+log = logging.getLogger("equipoise.service")
+
+_KEYS_SECONDS = 2.0
+"""How old the keys may be that a request is checked against: that long a revoked key may still be used."""
+_USES_SECONDS = 30.0
+_MOST_THREADS, _MOST_WAITING = 24, 200
+"""How many requests may be at work, and how many may be or wait for a thread."""
+_MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE = 8, 24, 5
+"""The same for calls that may take minutes; and how many of one experiment, which leaves threads for others."""
+_LOOK_SECONDS = 2.0
+_ENDING_SECONDS = 5.0
+"""How long what is not done yet may take at the end, after those who asked were given their time."""
+_MOST_LOOKED_UP = 10
+"""How many unknown keys are looked up in a second."""
+
+
+class Core:
+    """One service of one process."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        self.metrics = Metrics(store)
+        self.keys = KeyRing(store)
+        self.lanes = Lanes(
+            store,
+            batch_requests=settings.batch_requests,
+            wait_seconds=settings.wait_seconds,
+            observe=self.metrics.observe_batch,
+        )
+        self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
+        self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
+        self._scrape = self._threads.shared(self.metrics.text)
+        # Of their own, so that keys are read and health is told in time while everything else waits.
+        self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
+        self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
+        self._numbers: dict[str, int] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._looked_up_at: list[float] = []
+
+    async def start(self) -> None:
+        """Read the keys, and go on doing so; a store that is away now may come back."""
+        with contextlib.suppress(StoreError):
+            await self._read_keys()
+        self._keeper = asyncio.get_running_loop().create_task(self._keep_keys())
+
+    async def stop(self) -> None:
+        """Finish what was accepted, and give the connections back."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self.lanes.close(_ENDING_SECONDS)
+        with contextlib.suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(self._read_keys(note_uses=True), _ENDING_SECONDS)
+        for crowd in (self._threads, self._long_threads):
+            crowd.shut_down()
+        for thread in (self._key_thread, self._look_thread):
+            thread.shutdown(wait=False, cancel_futures=True)
+        self.store.close()
+
+    # Who may enter
+
+    def key_now(self, authorization: bytes | None) -> Key | None:
+        """Return the key of a request, by what is known of keys now."""
+        if self.settings.open:
+            return OPEN
+        if authorization is None or authorization[:7].lower() != b"bearer ":
+            return None
+        return self.keys.find(authorization[7:].decode("latin-1").strip())
+
+    async def key(self, authorization: bytes | None) -> Key:
+        """Return the key of a request, made perhaps a moment ago; raise `NotAuthenticated` if there is none."""
+        if authorization is None:
+            raise self.keys.why_not(None)
+        scheme, _, rest = authorization.partition(b" ")
+        if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
+            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=HOW_TO_SEND)
+        token = rest.decode("latin-1").strip()
+        if self.keys.is_new(token) and self._may_look_up():
+            await asyncio.get_running_loop().run_in_executor(self._key_thread, self.keys.look_up, token)
+        found = self.keys.find(token)
+        if found is None:
+            raise self.keys.why_not(token)
+        return found
+
+    def _may_look_up(self) -> bool:
+        """Return whether strangers did not make us look keys up too often already."""
+        now = time.monotonic()
+        self._looked_up_at = [at for at in self._looked_up_at if at > now - 1]
+        if len(self._looked_up_at) >= _MOST_LOOKED_UP:
+            return False
+        self._looked_up_at.append(now)
+        return True
+
+    async def _read_keys(self, *, note_uses: bool = False) -> None:
+        read = partial(self.keys.read, note_uses=note_uses)
+        await asyncio.get_running_loop().run_in_executor(self._key_thread, read)
+
+    async def _keep_keys(self) -> None:
+        noted = time.monotonic()
+        while True:
+            await asyncio.sleep(_KEYS_SECONDS)
+            self.metrics.share()
+            due = time.monotonic() - noted > _USES_SECONDS
+            try:
+                await self._read_keys(note_uses=due)
+            except EquipoiseError as error:
+                log.warning("keys could not be read", extra={"data": {"error": error.message}})
+            except Exception:  # if this ended, revoked keys would be good for ever
+                log.exception("keys could not be read")
+            else:
+                noted = time.monotonic() if due else noted
+
+    # Experiments
+
+    def experiment_now(self, name: str, key: Key) -> Experiment | None:
+        """Return an experiment that was used before; experiments are never removed or renamed."""
+        number = self._numbers.get(name)
+        return None if number is None else Experiment(self.store, number, name, key.name)
+
+    def experiment(self, name: str, key: Key) -> Experiment:
+        """Return an experiment, which may take a look into the store."""
+        found = self.experiment_now(name, key)
+        if found is None:
+            try:
+                found = Experiment.open(self.store, name, who=key.name)
+            except UnknownExperiment:  # whose message says where the store is
+                raise UnknownExperiment(
+                    f"the service has no experiment {name!r}", hint="GET /experiments lists those it has"
+                ) from None
+            self._numbers[name] = found.number
+        return found
+
+    async def _found(self, name: str, key: Key) -> Experiment:
+        known = self.experiment_now(name, key)
+        return await self.elsewhere(lambda: self.experiment(name, key)) if known is None else known
+
+    async def carry_out(self, name: str, key: Key, request: Request) -> Any:
+        """Return what a request gives, once it is durable."""
+        return await self.lanes.carry_out(await self._found(name, key), [request])
+
+    async def carry_out_all(self, name: str, key: Key, requests: Sequence[Request]) -> list[Any]:
+        """Return what several requests give, all or none."""
+        found = await self._found(name, key)
+        if not requests:
+            return []
+        results = await self.lanes.carry_out(found, requests)
+        return [results] if len(requests) == 1 else list(results)
+
+    async def ask(self, name: str, key: Key, unit: str, attributes: dict[str, Any] | None) -> Assignment:
+        """Return the arm of a unit."""
+        found: Assignment = await self.carry_out(name, key, Ask(unit, attributes, who=key.name))
+        return found
+
+    async def tell(self, name: str, key: Key, unit: str, reward: Any) -> ToldReward:
+        """Record a reward."""
+        found: ToldReward = await self.carry_out(name, key, Tell(unit, reward, who=key.name))
+        return found
+
+    async def correct(self, name: str, key: Key, unit: str, reward: Any, reason: str) -> ToldReward:
+        """Replace a reward."""
+        found: ToldReward = await self.carry_out(name, key, Correct(unit, reward, reason, who=key.name))
+        return found
+
+    async def work(self, name: str, key: Key, action: Callable[[Experiment], Result]) -> Result:
+        """Return what an action on an experiment gives, on a thread."""
+        return await self.elsewhere(lambda: action(self.experiment(name, key)))
+
+    async def long_work(
+        self, name: str, key: Key, action: Callable[[Experiment], Result], gone: Callable[[], Awaitable[None]]
+    ) -> Result:
+        """Return what an action gives that may take minutes; it is not begun for a caller that is `gone` by then."""
+        found = self._long_threads.carry_out(lambda: action(self.experiment(name, key)), of=name)
+        working, leaving = asyncio.ensure_future(found), asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise Refused(CLIENT_GONE, "the client did not wait for its answer")
+            return working.result()
+        finally:
+            working.cancel()
+            leaving.cancel()
+
+    async def elsewhere(self, action: Callable[[], Result]) -> Result:
+        """Return what an action gives that may wait for the store for so many seconds, on a thread."""
+        return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
+
+    async def numbers(self) -> str:
+        """Return the numbers for Prometheus; those who ask at the same time cause one look into the store."""
+        return await self._scrape(self.settings.wait_seconds)
+
+    async def look(self) -> None:
+        """Raise unless the store answers soon."""
+
+        def look() -> None:
+            self.store.read(lambda transaction: transaction.find("-"))
+
+        looking = asyncio.get_running_loop().run_in_executor(self._look_thread, look)
+        try:
+            await asyncio.wait_for(looking, _LOOK_SECONDS)
+        except TimeoutError:
+            raise Overloaded(f"the store did not answer within {_LOOK_SECONDS:g} seconds") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a value as data that JSON can hold; what is not finite becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

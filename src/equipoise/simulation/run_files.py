@@ -1,0 +1,192 @@
+"""Files of runs: arrays that numpy can read too, or a table in Parquet; both hold the configuration."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.errors import InvalidInput, MissingExtra, UnknownName
+from equipoise.policies import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from equipoise.simulation.runs import Runs
+
+FORMAT = "equipoise-runs/1"
+PER_ARM = ("pulls", "mean", "std", "target")
+_ARRAYS = ("replications", "checkpoints", "true_mean", "true_std", *PER_ARM)
+ENDINGS = (".npz", ".parquet")
+"""Kinds of files that runs can be saved to."""
+_KEY = "equipoise"
+"""Where the header is in the metadata of a Parquet file."""
+
+
+def save(runs: Runs, path: str | os.PathLike[str]) -> None:
+    """Write runs and their configuration to one file, in whole or not at all."""
+    target = Path(path)
+    if target.suffix not in ENDINGS:
+        raise InvalidInput(
+            f"a file for runs must end in {' or '.join(ENDINGS)}; got {str(target)!r}",
+            hint="runs.to_frame().write_csv(...) writes a table for other programs",
+        )
+    header = {"format": FORMAT} | runs.configuration()
+    if runs.arm_names is not None:
+        header["arm_names"] = list(runs.arm_names)
+    if target.suffix == ".parquet":
+        polars_for_parquet()
+        header |= {name: getattr(runs, name).tolist() for name in ("true_mean", "true_std")}
+        frame, metadata = frame_of(runs), {_KEY: json.dumps(header)}
+        _replace(target, lambda file: frame.write_parquet(file, metadata=metadata))
+    else:
+        arrays: dict[str, Any] = {name: getattr(runs, name) for name in _ARRAYS}
+        # As bytes: numpy would write text with four bytes a letter, and recorded arms are long.
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        _replace(target, lambda file: np.savez_compressed(file, header=text, **arrays))
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the fields of the runs that `save` wrote."""
+    file = Path(path)
+    with file.open("rb") as stream:
+        start = stream.read(4)
+    if start not in (b"PK\x03\x04", b"PAR1"):
+        raise _not_runs(file, "those are .npz or .parquet files that `save` wrote")
+    header, arrays = _read_npz(file) if start[:2] == b"PK" else _read_parquet(file)
+    try:
+        policies = tuple(Policy.from_dict(data) for data in header["policies"])
+        # Files from before runs had names may have them with the description of the arms.
+        names = header.get("arm_names", header["arms"].get("names"))
+        return {
+            "policies": policies,
+            "horizon": header["horizon"],
+            "seed": header["seed"],
+            "arms": header["arms"],
+            "arm_names": None if names is None else tuple(names),
+            **arrays,
+        }
+    except UnknownName as error:
+        raise UnknownName(f"{path}: {error.message}", hint="import the module that defines it first") from error
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _not_runs(file, "its header is not whole") from error
+
+
+def _replace(target: Path, write: Callable[[Any], None]) -> None:
+    """Write a file beside its place and move it there when it is whole."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _read_npz(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of an .npz file."""
+    try:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            if "header" not in arrays:
+                raise _not_runs(file, "there is no header in it")
+            text = arrays["header"]
+            header = _checked_header(file, str(text) if text.dtype.kind == "U" else text.tobytes().decode())
+            return header, {name: arrays[name] for name in _ARRAYS}
+    except KeyError as error:
+        raise _not_runs(file, "an array is missing") from error
+    except InvalidInput:
+        raise
+    except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise _not_runs(file, "it is damaged, or was written by another program") from error
+
+
+def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return header and arrays of a Parquet file."""
+    pl = polars_for_parquet()
+    try:
+        text = pl.read_parquet_metadata(file).get(_KEY)
+        if text is None:
+            raise _not_runs(file, "it is a table without their configuration")
+        header = _checked_header(file, text)
+        frame = pl.read_parquet(file, hive_partitioning=False)
+        arrays: dict[str, Any] = {
+            name: np.array(header[name], dtype=dtype)
+            for name, dtype in (
+                ("replications", np.int64),
+                ("checkpoints", np.int64),
+                ("true_mean", np.float64),
+                ("true_std", np.float64),
+            )
+        }
+        n_arms = arrays["true_mean"].size
+        shape = (len(header["policies"]), arrays["replications"].size, arrays["checkpoints"].size, n_arms)
+        # Rows that another program has sorted or left out would end up in the wrong places.
+        places = np.indices(shape)
+        for name, expected in (
+            ("replication", arrays["replications"][places[1]]),
+            ("n", arrays["checkpoints"][places[2]]),
+            ("arm", places[3]),
+        ):
+            if not np.array_equal(frame[name].to_numpy(), expected.ravel()):
+                raise _not_runs(file, "its rows are not those that were saved")
+        arrays["pulls"] = frame["pulls"].to_numpy().reshape(shape).astype(np.int64)
+        for name in PER_ARM[1:]:
+            arrays[name] = frame[name].fill_null(math.nan).to_numpy().reshape(shape).copy()
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError, OSError, pl.exceptions.PolarsError) as error:
+        raise _not_runs(file, "it is damaged, or was written by another program") from error
+    return header, arrays
+
+
+def _checked_header(file: Path, text: str) -> dict[str, Any]:
+    header: dict[str, Any] = json.loads(text)
+    if header.get("format") != FORMAT:
+        raise InvalidInput(f"{file}: expected runs in the format {FORMAT}; got {header.get('format')!r}")
+    return header
+
+
+def _not_runs(file: Path, why: str) -> InvalidInput:
+    return InvalidInput(f"{file} is not a file of saved runs; {why}")
+
+
+def frame_of(runs: Runs) -> Any:
+    """Return a polars frame with one row per policy, replication, checkpoint and arm."""
+    pl = polars()
+    shape = runs.pulls.shape
+    policy, replication, checkpoint, arm = (index.ravel() for index in np.indices(shape))
+    columns: dict[str, Any] = {
+        "policy": pl.Series(runs.labels, dtype=pl.String).gather(policy),
+        "replication": runs.replications[replication],
+        "n": runs.checkpoints[checkpoint],
+        "arm": arm,
+    }
+    if runs.arm_names is not None:
+        columns["arm_name"] = pl.Series(runs.arm_names, dtype=pl.String).gather(arm)
+    columns |= {name: getattr(runs, name).ravel() for name in PER_ARM}
+    return pl.DataFrame(columns).with_columns(pl.col("mean", "std", "target").fill_nan(None))
+
+
+def polars() -> Any:
+    """Return the module polars, which frames and Parquet files need."""
+    try:
+        import polars as package
+    except ImportError as error:
+        raise MissingExtra("frames need polars", hint="pip install 'equipoise[frames]'") from error
+    return package
+
+
+def polars_for_parquet() -> Any:
+    """Return polars, of a version that keeps a header with a Parquet file."""
+    package = polars()
+    if not hasattr(package, "read_parquet_metadata"):
+        raise MissingExtra("Parquet files of runs need polars 1.30 or newer", hint="pip install --upgrade polars")
+    return package

@@ -1,0 +1,295 @@
+"""What a simulation returns: pulls, estimates and targets at the checkpoints of every replication of every policy."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import metrics
+from equipoise.errors import InvalidInput
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective
+from equipoise.policies import Policy
+from equipoise.simulation.run_files import PER_ARM, frame_of, load, save
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+    from equipoise._types import FloatArray, IntArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Runs:
+    """Results of a simulation, as arrays with axes (policy, replication, checkpoint[, arm]).
+
+    Attributes
+    ----------
+    policies : tuple of Policy
+    replications : int array (n_replications,)
+        Numbers of the replications, which with the seed determine their rewards.
+    checkpoints : int array (n_checkpoints,)
+        Steps after which the rest was recorded.
+    pulls, mean, std, target : arrays (n_policies, n_replications, n_checkpoints, n_arms)
+        Pulls and estimates of each arm, and the allocation the policy wanted next (NaN if it wants none).
+    true_mean, true_std : arrays (n_arms,)
+    horizon, seed : int
+    arms : dict
+        Description of the arms.
+    arm_names : tuple of str or None
+        What the arms are called, if they have names.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> arms = eq.Gaussian(mean=[1, 2], std=[1, 1])
+    >>> runs = eq.simulate(eq.Uniform(), arms, horizon=100, replications=3, checkpoints=[10, 100])
+    >>> runs
+    Runs(1 policy, 3 replications, 2 arms, horizon 100, 2 checkpoints)
+    >>> runs.pulls.shape, runs.pulls[0, 0].tolist()
+    ((1, 3, 2, 2), [[5, 5], [50, 50]])
+    >>> runs.reward().tolist()
+    [[[1.5, 1.5], [1.5, 1.5], [1.5, 1.5]]]
+    """
+
+    policies: tuple[Policy, ...]
+    horizon: int
+    seed: int
+    arms: dict[str, Any]
+    true_mean: FloatArray
+    true_std: FloatArray
+    replications: IntArray
+    checkpoints: IntArray
+    pulls: IntArray
+    mean: FloatArray
+    std: FloatArray
+    target: FloatArray
+    arm_names: tuple[str, ...] | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the policies as they print."""
+        return tuple(map(repr, self.policies))
+
+    @property
+    def frequency(self) -> FloatArray:
+        """Share of pulls of each arm."""
+        return self.pulls / self.checkpoints[:, None]
+
+    def index_of(self, policy: Policy) -> int:
+        """Return the place of a policy on the first axis."""
+        try:
+            return self.policies.index(policy)
+        except ValueError:
+            raise InvalidInput(f"{policy!r} was not simulated; there are {', '.join(self.labels)}") from None
+
+    # Metrics, each an array (policy, replication, checkpoint) unless its name says otherwise. Those with a weight judge
+    # by the paper's objective unless they are given another.
+
+    def reward(self) -> FloatArray:
+        """Return the expected reward per pull of the pulls made (rho, Eq. 1)."""
+        return metrics.reward(self.frequency, self.true_mean)
+
+    def error(self) -> FloatArray:
+        """Return the error of the pulls made, by formula (epsilon, Eq. 2); infinite if a noisy arm was not pulled."""
+        return metrics.error(self.frequency, self.true_std)
+
+    def realised_error(self) -> FloatArray:
+        """Return the error that the estimates actually had, over replications: an array (policy, checkpoint).
+
+        Eq. 2 is exact for fixed allocations only; an adaptive policy's estimates may be better or worse.
+        """
+        return metrics.realised_error(self.mean, self.true_mean, self.checkpoints)
+
+    def tradeoff(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
+        """Return the trade-off of the pulls made (f_w, Eq. 3), or their value by another objective."""
+        return self._judged(metrics.tradeoff, self.frequency, reward_weight, objective)
+
+    def regret(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
+        """Return how far the pulls made fall short of the optimum (R_n)."""
+        return self._judged(metrics.regret, self.frequency, reward_weight, objective)
+
+    def rescaled_regret(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
+        """Return sqrt(n) times the regret."""
+        return np.sqrt(self.checkpoints) * self.regret(reward_weight=reward_weight, objective=objective)
+
+    def frequency_distance(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
+        """Return the largest difference between an arm's share of pulls and its optimal share."""
+        return self._judged(metrics.distance, self.frequency, reward_weight, objective)
+
+    def target_distance(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
+        """Return the largest difference between an arm's target and its optimal share; NaN before there is a target."""
+        return self._judged(metrics.distance, self.target, reward_weight, objective)
+
+    def _judged(
+        self, metric: Callable[..., FloatArray], shares: FloatArray, reward_weight: float, objective: Objective
+    ) -> FloatArray:
+        return metric(shares, self.true_mean, self.true_std, reward_weight=reward_weight, objective=objective)
+
+    def relative_dcg(self) -> FloatArray:
+        """Return the loss of discounted cumulative gain by ranking arms by their estimates, in percent (RelDCG)."""
+        return metrics.relative_dcg(self.mean, self.true_mean)
+
+    def rank_error(self) -> FloatArray:
+        """Return the average difference between an arm's true and estimated rank (RankErr); equal arms share ranks."""
+        return metrics.rank_error(self.mean, self.true_mean)
+
+    # Parts and wholes
+
+    def select(
+        self, *, policies: Sequence[int | Policy] | None = None, replications: Sequence[int] | None = None
+    ) -> Runs:
+        """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
+        return selected(self, policies, replications)
+
+    @staticmethod
+    def joined(parts: Sequence[Runs]) -> Runs:
+        """Return the runs of disjoint sets of replications as one, in the order of their numbers.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> policy, arms = eq.UCB(), eq.Bernoulli(mean=[0.4, 0.6])
+        >>> parts = [eq.simulate(policy, arms, 50, replications=range(k, k + 5), seed=3) for k in (5, 0)]
+        >>> Runs.joined(parts) == eq.simulate(policy, arms, 50, replications=10, seed=3)
+        True
+        """
+        return joined(parts)
+
+    @staticmethod
+    def stacked(parts: Sequence[Runs]) -> Runs:
+        """Return the runs of several policies, simulated one by one on the same arms and replications, as one.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> policies, arms = [eq.UCB(), eq.Uniform()], eq.Bernoulli(mean=[0.4, 0.6])
+        >>> parts = [eq.simulate(policy, arms, horizon=50) for policy in policies]
+        >>> Runs.stacked(parts) == eq.simulate(policies, arms, horizon=50)
+        True
+        """
+        return stacked(parts)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return all that determines the results, as plain data."""
+        return {
+            "policies": [policy.to_dict() for policy in self.policies],
+            "arms": self.arms,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "replications": self.replications.tolist(),
+            "checkpoints": self.checkpoints.tolist(),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Runs):
+            return NotImplemented
+        return self.configuration() == other.configuration() and all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name != "pulls") for name in PER_ARM
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_frame(self) -> Any:
+        """Return a polars frame with one row per policy, replication, checkpoint and arm.
+
+        What is not there yet (a mean before the first reward, a target of a policy without) is null. If the arms have
+        names, the column `arm_name` follows `arm`, which is the number of the arm from 0 in any case.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> runs = eq.simulate(eq.Uniform(), eq.Bernoulli(mean=[0.2, 0.5]), horizon=9, checkpoints=[1, 9])
+        >>> runs.to_frame().select("policy", "n", "arm", "pulls", "mean").rows()
+        [('Uniform()', 1, 0, 1, 0.0), ('Uniform()', 1, 1, 0, None),
+         ('Uniform()', 9, 0, 5, 0.4), ('Uniform()', 9, 1, 4, 0.5)]
+        """
+        return frame_of(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the runs and their configuration to one file, in whole or not at all.
+
+        A name that ends in .npz gives a file of arrays that numpy can read too; one that ends in .parquet the table of
+        `to_frame`, with the configuration in its metadata, for which polars is needed. Both load alike.
+        """
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Runs:
+        """Return the runs that `save` wrote.
+
+        Policies of your own are found by their class names, so their module must be imported before.
+        """
+        return cls(**load(path))
+
+    def __repr__(self) -> str:
+        return (
+            f"Runs({_count(self.policies, 'policy', 'policies')}, {_count(self.replications, 'replication')}, "
+            f"{_count(self.true_mean, 'arm')}, horizon {self.horizon:,}, {_count(self.checkpoints, 'checkpoint')})"
+        )
+
+
+def _count(things: Any, one: str, many: str | None = None) -> str:
+    return f"{len(things):,} {one if len(things) == 1 else many or one + 's'}"
+
+
+"""The arrays of runs that have all four axes: policy, replication, checkpoint and arm."""
+
+
+def selected(runs: Runs, policies: Sequence[int | Policy] | None, replications: Sequence[int] | None) -> Runs:
+    """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
+    wanted: Sequence[int | Policy] = range(len(runs.policies)) if policies is None else policies
+    chosen = [runs.index_of(k) if isinstance(k, Policy) else k for k in wanted]
+    if not chosen or not all(-len(runs.policies) <= k < len(runs.policies) for k in chosen):
+        raise InvalidInput(f"policies must be from 0 to {len(runs.policies) - 1}; got {policies!r}")
+    place = {number: k for k, number in enumerate(runs.replications.tolist())}
+    numbers = runs.replications.tolist() if replications is None else [int(r) for r in replications]
+    if not numbers or not set(numbers) <= set(place):
+        raise InvalidInput(f"replications must be among those simulated; got {replications!r}")
+    places = [place[number] for number in numbers]
+    parts: dict[str, Any] = {name: getattr(runs, name)[chosen][:, places] for name in PER_ARM}
+    return dataclasses.replace(
+        runs,
+        policies=tuple(runs.policies[k] for k in chosen),
+        replications=runs.replications[places],
+        **parts,
+    )
+
+
+def joined(parts: Sequence[Runs]) -> Runs:
+    """Return the runs of disjoint sets of replications as one, in the order of their numbers."""
+    parts = list(parts)
+    if not parts:
+        raise InvalidInput("there must be at least one part to join; got none")
+    _expect_equal(parts, ("policies", "arms", "horizon", "seed", "checkpoints"), "joined")
+    numbers = np.concatenate([part.replications for part in parts])
+    order = np.argsort(numbers, kind="stable")
+    if np.unique(numbers).size != numbers.size:
+        twice = np.sort(numbers)[1:][np.diff(np.sort(numbers)) == 0]
+        raise InvalidInput(f"a replication must not be in two of the parts; got {twice[0]} more than once")
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in PER_ARM
+    }
+    return dataclasses.replace(parts[0], replications=numbers[order], **arrays)
+
+
+def stacked(parts: Sequence[Runs]) -> Runs:
+    """Return the runs of several policies, simulated one by one on the same arms and replications, as one."""
+    parts = list(parts)
+    if not parts:
+        raise InvalidInput("there must be at least one part to stack; got none")
+    _expect_equal(parts, ("arms", "horizon", "seed", "replications", "checkpoints"), "stacked")
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_ARM}
+    return dataclasses.replace(parts[0], policies=tuple(p for part in parts for p in part.policies), **arrays)
+
+
+def _expect_equal(parts: Sequence[Runs], names: Sequence[str], verb: str) -> None:
+    """Raise if the parts differ in something that must be the same."""
+    expected = parts[0].configuration()
+    for part in parts[1:]:
+        given = part.configuration()
+        for name in names:
+            if given[name] != expected[name]:
+                got = f"{expected[name]} and {given[name]}"
+                raise InvalidInput(f"only runs with the same {name} can be {verb}; got {got}")

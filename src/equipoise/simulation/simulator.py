@@ -1,0 +1,274 @@
+"""Simulate: play all replications on threads, show how far it is, and keep what is finished on Ctrl-C."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.arms import Arms
+from equipoise.errors import InvalidInput
+from equipoise.policies import Policy
+from equipoise.progress import reporter
+from equipoise.simulation.players import Pace, compile_for, new_replication, play
+from equipoise.simulation.runs import Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from equipoise._types import IntArray
+    from equipoise.progress import Progress
+
+
+class SimulationInterrupted(KeyboardInterrupt):
+    """Ctrl-C stopped a simulation; `runs` holds the replications that were finished for every policy, or None."""
+
+    def __init__(self, runs: Runs | None) -> None:
+        super().__init__("the simulation was interrupted")
+        self.runs = runs
+
+
+def simulate(
+    policies: Policy | Sequence[Policy],
+    arms: Arms,
+    horizon: int,
+    replications: int | Sequence[int] = 1,
+    seed: int = 0,
+    checkpoints: ArrayLike | None = None,
+    workers: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Runs:
+    """Play every policy on the arms and return what happened.
+
+    Parameters
+    ----------
+    policies : Policy or sequence of Policy
+        Any policies, built in or your own. Those in plain Python work too, only slower.
+    arms : Arms
+        What rewards are drawn from. The s-th reward of arm i in replication r is the same for every policy.
+    horizon : int
+        Pulls per replication.
+    replications : int or sequence of int
+        How many, or which: `range(100, 200)` gives the second hundred of 200, wherever it is computed.
+    seed : int
+        Which rewards and random decisions: with the number of the replication it determines all of them.
+    checkpoints : array of whole numbers, optional
+        Steps after which pulls, estimates and targets are recorded; about 40 spaced evenly on a log scale by default.
+    workers : int, optional
+        Threads; as many as there are processors by default. Results do not depend on it.
+    progress : bool or callable, optional
+        True shows a bar; a function is called with (steps done, steps in all) every tenth of a second and at the end.
+
+    Returns
+    -------
+    Runs
+
+    Raises
+    ------
+    SimulationInterrupted
+        On Ctrl-C, with the replications finished by then.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> arms = eq.Gaussian(mean=[1, 2], std=[1, 1])
+    >>> policies = [eq.ForcingBalance(reward_weight=0.5), eq.Uniform()]
+    >>> runs = simulate(policies, arms, horizon=1000, replications=20, seed=1)
+    >>> runs.regret(reward_weight=0.5)[:, :, -1].mean(axis=1).round(4)
+    array([0.0003, 0.0521])
+    """
+    values = checked_policies(policies)
+    if not isinstance(arms, Arms):
+        raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {arms!r}")
+    for policy in values:
+        policy.check_arms(arms.n_arms)
+    horizon = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
+    numbers = replication_numbers(replications)
+    seed = checks.whole_number("seed", seed, 0, 2**63 - 1)
+    steps = checked_checkpoints(checkpoints, horizon)
+    n_workers = available_processors() if workers is None else checks.whole_number("workers", workers, 1)
+    report = reporter(progress, horizon * numbers.size * len(values))
+    job = Job(values, arms, horizon, seed, numbers, steps)
+
+    with report, ThreadPoolExecutor(n_workers) as pool:
+        waiting: set[Future[None]] = set()
+        try:
+            for policy in values:
+                compile_for(policy, arms)
+            waiting = {pool.submit(job.work) for _ in range(min(n_workers, job.n_tasks))}
+            while waiting:
+                ended, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
+                report.show(job.steps_done)
+                for future in ended:
+                    future.result()
+        except BaseException as error:
+            job.stop()
+            wait(waiting)
+            if isinstance(error, KeyboardInterrupt):
+                raise SimulationInterrupted(job.finished_runs()) from None
+            raise
+    return job.runs()
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Job:
+    """Every policy in every replication, and the arrays they fill.
+
+    Parameters
+    ----------
+    policies : tuple of Policy
+    arms : Arms
+    horizon, seed : int
+    numbers : array (n_replications,)
+        Which replications.
+    checkpoints : array (n_checkpoints,)
+    """
+
+    def __init__(
+        self,
+        policies: tuple[Policy, ...],
+        arms: Arms,
+        horizon: int,
+        seed: int,
+        numbers: IntArray,
+        checkpoints: IntArray,
+    ) -> None:
+        self._policies, self._arms, self._horizon, self._seed = policies, arms, horizon, seed
+        self._numbers, self._checkpoints = numbers, checkpoints
+        shape = (len(policies), numbers.size, checkpoints.size, arms.n_arms)
+        self._pulls = np.zeros(shape, dtype=np.int64)
+        self._mean, self._std, self._target = (np.full(shape, np.nan) for _ in range(3))
+        self._finished = np.zeros((numbers.size, len(policies)), dtype=bool)
+        # Replication by replication, so that an interrupted simulation has whole replications of all policies.
+        self._tasks = itertools.product(range(numbers.size), range(len(policies)))
+        self._paces = [Pace() for _ in policies]
+        self._lock, self._stopped = threading.Lock(), threading.Event()
+        self.n_tasks = self._finished.size
+        self.steps_done = 0
+
+    def work(self) -> None:
+        """Take tasks and play them until there are none left, or `stop` is called; for any number of threads."""
+        while not self._stopped.is_set():
+            with self._lock:
+                task = next(self._tasks, None)
+            if task is None:
+                return
+            r, k = task
+            outputs = (self._pulls[k, r], self._mean[k, r], self._std[k, r], self._target[k, r])
+            replication = new_replication(self._arms, self._seed, int(self._numbers[r]), self._checkpoints, outputs)
+            self._finished[r, k] = play(
+                self._policies[k], replication, self._horizon, tick=self._tick, pace=self._paces[k]
+            )
+
+    def stop(self) -> None:
+        """Let every thread stop within a tick."""
+        self._stopped.set()
+
+    def runs(self) -> Runs:
+        """Return what happened in all replications."""
+        return self._runs(slice(None))
+
+    def finished_runs(self) -> Runs | None:
+        """Return what happened in the replications finished for every policy, or None if there are none."""
+        whole = self._finished.all(axis=1)
+        return self._runs(whole) if whole.any() else None
+
+    def _tick(self, count: int) -> bool:
+        with self._lock:
+            self.steps_done += count
+        return not self._stopped.is_set()
+
+    def _runs(self, places: Any) -> Runs:
+        return Runs(
+            policies=self._policies,
+            horizon=self._horizon,
+            seed=self._seed,
+            arms=self._arms.to_dict(),
+            true_mean=self._arms.mean,
+            true_std=self._arms.std,
+            replications=self._numbers[places],
+            checkpoints=self._checkpoints,
+            pulls=self._pulls[:, places],
+            mean=self._mean[:, places],
+            std=self._std[:, places],
+            target=self._target[:, places],
+            arm_names=self._arms.names,
+        )
+
+
+LARGEST_HORIZON = 10**15
+
+
+def checked_policies(policies: Any) -> tuple[Policy, ...]:
+    """Return the policies, from one or several that differ."""
+    values = (policies,) if isinstance(policies, Policy) or not hasattr(policies, "__iter__") else tuple(policies)
+    if not values or not all(isinstance(policy, Policy) for policy in values):
+        raise InvalidInput(f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {policies!r}")
+    labels = []
+    for policy in values:
+        policy.to_dict()  # one that cannot be recorded is refused now, not when the work is done
+        labels.append(repr(policy))
+    twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
+    if twice is not None:  # it would take the same decisions again, and share its label in frames
+        raise InvalidInput(f"policies must differ from each other; got {twice} more than once")
+    return values
+
+
+def default_checkpoints(horizon: int) -> IntArray:
+    """Return about 40 steps from 1 to the horizon, evenly spaced on a log scale.
+
+    Examples
+    --------
+    >>> default_checkpoints(1000)[::6]
+    array([   1,    7,   20,   59,  170,  492])
+    """
+    return np.unique(np.rint(np.geomspace(1, horizon, 40)).astype(np.int64))
+
+
+def checked_checkpoints(checkpoints: ArrayLike | None, horizon: int) -> IntArray:
+    """Return checkpoints in increasing order, each once, none beyond the horizon."""
+    if checkpoints is None:
+        return default_checkpoints(horizon)
+    steps = _whole_numbers(checkpoints)
+    if steps is None or steps.min() < 1 or steps.max() > horizon:
+        raise InvalidInput(f"checkpoints must be whole numbers from 1 to {horizon}, the horizon; got {checkpoints!r}")
+    return np.unique(steps)
+
+
+def replication_numbers(replications: int | Sequence[int]) -> IntArray:
+    """Return the numbers of the replications to play."""
+    if not hasattr(replications, "__len__"):
+        return np.arange(checks.whole_number("replications", replications, 1), dtype=np.int64)
+    numbers = _whole_numbers(replications)
+    if numbers is None or numbers.min() < 0 or np.unique(numbers).size != numbers.size:
+        raise InvalidInput(
+            f"replications must be how many, or which: different whole numbers from 0; got {replications!r}"
+        )
+    return numbers
+
+
+def _whole_numbers(values: Any) -> IntArray | None:
+    """Return a one-dimensional array of integers, or None if that is not what the values are."""
+    try:
+        array = np.atleast_1d(np.asarray(values))
+    except ValueError:  # rows of different lengths
+        return None
+    if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iuf":
+        return None
+    # Floats such as 1e3 or those of numpy.geomspace(...).round() are whole numbers too.
+    if array.dtype.kind == "f" and not (np.isfinite(array) & (array == np.rint(array))).all():
+        return None
+    return array.astype(np.int64) if array.min() >= -(2**63) and array.max() < 2**63 else None

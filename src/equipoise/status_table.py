@@ -1,0 +1,227 @@
+"""The state of an experiment as people read it: lines of text with styles, for a terminal, a file or a live display."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from equipoise.errors import visible
+from equipoise.policies import Policy
+from equipoise.terminal import aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from equipoise.experiment import ArmStatus, Progress, Status
+
+WIDEST_NAME = 40
+"""Names of arms are cut to this many cells, and to less where the terminal is narrow."""
+NARROWEST_NAME = 24
+"""Columns that can be spared go before names are cut to less than this."""
+SHORTEST_NAME = 8
+LARGEST_PLAIN = 1e9
+"""Numbers beyond may be written with an exponent."""
+_DIGITS = 4
+_SPARE = {"std": 4, "held": 3, "defaulted": 2, "target": 1}
+
+
+class Line(NamedTuple):
+    """A line of text, and how to show it where there are colours."""
+
+    text: str
+    style: str = ""
+
+
+class _Column(NamedTuple):
+    head: str
+    cells: list[str]
+    total: str = ""
+    spare: int = 0
+    """Where the terminal is too narrow for all columns, the one with the largest number goes first; 0 stays."""
+
+
+def status_lines(status: Status, *, width: int | None = None, height: int | None = None) -> list[Line]:
+    """Return the status as lines no wider than `width`; arms that do not fit into `height` lines are counted only.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    >>> for unit, reward in enumerate([1.0, 2.0, 3.0, 4.5]):
+    ...     told = experiment.tell(experiment.ask(f"student-{unit}").unit, reward)
+    >>> for line in status_lines(experiment.status(), width=80)[:5]:
+    ...     print(line.text)
+    exam: enrolling, Uniform()
+    arm    assigned  rewarded  pending   mean  +/-    std  share  target
+    a             2         2        0  2.000    -  1.414  0.500       -
+    b             2         2        0  3.250    -  1.768  0.500       -
+    total         4         4        0  2.625
+    """
+    room = shutil.get_terminal_size().columns if width is None else width
+    policy = repr(Policy.from_dict(status.policy))
+    title = f"{visible(status.name)}: {status.state}, {policy}"
+    lines = [Line(_cut(title, min(room, cell_len(title))), "bold")]
+    notes = [
+        Line(part, note.style)
+        for note in _notes(status)
+        for part in textwrap.wrap(note.text, max(room, 20), subsequent_indent="  ") or [""]
+    ]
+    arms, left_out = status.arms, 0
+    if height is not None:
+        most = max(1, height - len(lines) - len(notes) - 3)
+        left_out = max(0, len(arms) - most)
+        arms = arms[: len(arms) - left_out]
+    lines += _table(status, arms, room)
+    if left_out:
+        total = lines.pop()
+        lines += [Line(f"... {left_out:,} more arms", "dim"), total]
+    return lines + notes
+
+
+def styled_text(lines: Sequence[Line]) -> Text:
+    """Return lines as Rich shows them, none of them wrapped."""
+    from rich.text import Text
+
+    text = Text(no_wrap=True, overflow="crop")
+    for line in lines:
+        text.append(f"{line.text}\n", style=line.style or None)
+    text.right_crop(1)
+    return text
+
+
+def print_lines(lines: Sequence[Line]) -> None:
+    """Print lines to standard output, in colour if that is a terminal that has them."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console(highlight=False, soft_wrap=True).print(styled_text(lines), markup=False)
+    else:
+        sys.stdout.write("".join(f"{line.text}\n" for line in lines))
+        sys.stdout.flush()
+
+
+def _table(status: Status, arms: Sequence[ArmStatus], room: int) -> list[Line]:
+    """Return header, arms and totals."""
+    columns = _columns(status, arms)
+    names = [visible(arm.arm) for arm in arms]
+    longest = min(WIDEST_NAME, max(cell_len(name) for name in ["total", *names]))
+    while len(columns) > 1:
+        widths = [max(map(cell_len, (column.head, column.total, *column.cells))) for column in columns]
+        name_room = room - sum(widths) - 2 * len(widths)
+        least = min(longest, NARROWEST_NAME)
+        place = max(range(len(columns)), key=lambda place: columns[place].spare)
+        if name_room >= least or not columns[place].spare:
+            break
+        del columns[place]
+    size = max(min(longest, SHORTEST_NAME), min(longest, name_room))
+    rows = [("arm", [column.head for column in columns], "bold")]
+    styles = {"paused": "dim", "retired": "dim"}
+    for place, arm in enumerate(arms):
+        rows.append((names[place], [column.cells[place] for column in columns], styles.get(arm.state, "")))
+    rows.append(("total", [column.total for column in columns], "bold"))
+    return [
+        Line(
+            "  ".join(
+                [_cut(name, size), *(" " * (w - cell_len(c)) + c for w, c in zip(widths, cells, strict=True))]
+            ).rstrip(),
+            style,
+        )
+        for name, cells, style in rows
+    ]
+
+
+def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
+    """Return the columns worth showing; counts that are zero everywhere are not."""
+    columns = []
+    if any(arm.state != "active" for arm in status.arms):
+        columns.append(_Column("state", [arm.state for arm in arms]))
+    for name in ("assigned", "rewarded", "pending", "held", "overdue", "defaulted", "dropped"):
+        total = getattr(status, f"n_{name}")
+        always = name in ("assigned", "rewarded", "pending")
+        if total or always:
+            columns.append(
+                _Column(name, [f"{getattr(arm, name):,}" for arm in arms], f"{total:,}", _SPARE.get(name, 0))
+            )
+    widths = [arm.half_width for arm in arms]
+    decimals = _decimals([width for width in widths if width])
+    means = _numbers([*(arm.mean for arm in arms), status.average_reward], decimals)
+    columns += [
+        _Column("mean", means[:-1], means[-1] if status.average_reward is not None else ""),
+        _Column("+/-", _numbers(widths, decimals)),
+        _Column("std", _numbers([arm.std for arm in arms]), spare=_SPARE["std"]),
+        _Column("share", [_share(arm.actual_share) for arm in arms]),
+        _Column("target", [_share(arm.target_share) for arm in arms], spare=_SPARE["target"]),
+    ]
+    return columns
+
+
+def _notes(status: Status) -> list[Line]:
+    """Return what the numbers mean, what becomes of missing rewards, and how far the stopping rules are."""
+    percent = f"{100 * status.confidence:g}%"
+    exact = status.interval == "empirical Bernstein"
+    kind = "exact for the declared range" if exact else "asymptotic, from 30 rewards on"
+    lines = [Line(""), Line(f"+/- holds with {percent} at all times at once ({kind})", "dim")]
+    lines.append(Line(f"missing rewards: {status.missing}", "dim"))
+    lines += [_rule_line(progress) for progress in status.stopping]
+    return lines
+
+
+def _rule_line(progress: Progress) -> Line:
+    goal, now = _value(progress.goal), _value(progress.now)
+    where = {
+        "budget": f"{now} of {goal} units assigned",
+        "precision": f"largest +/- is {now}, wanted {goal}"
+        if progress.now is not None
+        else f"wanted {goal}, not known yet",
+        "deadline": f"{goal}",
+    }.get(progress.rule, f"{now} of {goal}")
+    text = f"stopping rule {progress.rule}: {where}"
+    return Line(f"{text}; met", "green") if progress.met else Line(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.{_DIGITS}g}" if isinstance(value, float) else visible(str(value))
+
+
+def _decimals(widths: Sequence[float]) -> int | None:
+    """Return how many decimals show two digits of the narrowest interval; None if that cannot be said."""
+    if not widths or not 1e-6 <= min(widths) < LARGEST_PLAIN:
+        return None
+    return max(0, 1 - math.floor(math.log10(min(widths))))
+
+
+def _numbers(values: Sequence[float | None], decimals: int | None = None) -> list[str]:
+    """Return a column of numbers, with a dash where there is none."""
+    numbers = [value for value in values if value is not None]
+    if decimals is not None and all(abs(number) < LARGEST_PLAIN for number in numbers):
+        known = iter([f"{number:.{decimals}f}" for number in numbers])
+    else:
+        known = iter(aligned(numbers, digits=_DIGITS))
+    return ["-" if value is None else next(known) for value in values]
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.3f}"
+
+
+def _cut(text: str, cells: int) -> str:
+    """Return text in so many cells, with dots in the middle where it was too long: names often differ at the end.
+
+    Examples
+    --------
+    >>> _cut("1 cent per 100 in 2 weeks", 20)
+    '1 cent pe... 2 weeks'
+    """
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    tail = (cells - 3) // 2
+    return set_cell_size(set_cell_size(text, cells - 3 - tail) + "..." + text[len(text) - tail :], cells)

@@ -1,0 +1,93 @@
+"""What the bounds ask of their input, checked in one place."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from equipoise._types import FloatArray
+
+LARGEST_FORCING = 21.0
+"""Theorem 1 is stated for a forcing parameter (eta) of at most this."""
+
+LARGEST_HORIZON = 10**300
+"""Horizons beyond this do not fit a float."""
+
+
+def checked_pulls(pulls: ArrayLike, horizon: int, reward_range: float) -> tuple[FloatArray, int, float]:
+    """Return pulls that fit the horizon, the horizon, and the reward range."""
+    counts = checks.non_negative("pulls", pulls)
+    steps = checked_horizon(horizon)
+    if counts.sum() > steps * (1 + 1e-9):
+        raise InvalidInput(f"pulls must add up to at most horizon, {steps}; got {counts.sum():g}")
+    return counts, steps, checked_range(reward_range)
+
+
+def checked_horizon(horizon: int) -> int:
+    """Return a horizon that fits a float."""
+    steps = checks.whole_number("horizon", horizon, 1)
+    if steps > LARGEST_HORIZON:
+        raise InvalidInput(f"horizon must be at most {LARGEST_HORIZON:.0e}; got {steps.bit_length()} bits")
+    return steps
+
+
+def checked_range(reward_range: float) -> float:
+    """Return a positive length of the interval of rewards."""
+    return checks.number_between("reward_range", reward_range, 0, math.inf, open_low=True)
+
+
+def checked_probability(failure_probability: float) -> float:
+    """Return a probability strictly between 0 and 1."""
+    delta = checks.number_between("failure_probability", failure_probability, -math.inf, math.inf)
+    if not 0 < delta < 1:
+        raise InvalidInput(f"failure_probability must be in (0, 1); got {failure_probability!r}")
+    return delta
+
+
+def weight_below_one(reward_weight: float) -> float:
+    """Return a weight for which the trade-off is strongly concave."""
+    weight = checks.number_between("reward_weight", reward_weight, -math.inf, math.inf)
+    if not 0 <= weight < 1:
+        # At 1 the trade-off is linear: no strong concavity, so neither Lemma 3 nor Theorem 1.
+        raise InvalidInput(f"reward_weight must be in [0, 1); got {reward_weight!r}")
+    return weight
+
+
+def checked_forcing(forcing: float) -> float:
+    """Return a forcing for which Theorem 1 is stated."""
+    return checks.number_between("forcing", forcing, 0, LARGEST_FORCING, open_low=True)
+
+
+def positive_floor(floor: float, n_arms: int) -> float:
+    """Return a positive floor that leaves room for every arm."""
+    share = checks.number_between("floor", floor, 0, 1, open_low=True)
+    checks.floors(share, n_arms)
+    return share
+
+
+def positive_stds(std: ArrayLike) -> FloatArray:
+    """Return standard deviations that are all positive."""
+    stds = checks.vector("std", std)
+    if stds.min() <= 0:
+        arm = int(stds.argmin())
+        raise InvalidInput(f"std must be positive for every arm (Lemma 1); got {stds[arm]:g} for arm {arm}")
+    return stds
+
+
+def largest_radius(name: str, radius: ArrayLike, n_arms: int) -> float:
+    """Return the largest of the radii, infinity allowed: an arm without rewards has no other."""
+    try:
+        radii = np.asarray(radius, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be {n_arms} numbers, one per arm; got {radius!r}") from error
+    if radii.shape != (n_arms,) or np.isnan(radii).any() or radii.min() < 0:
+        raise InvalidInput(f"{name} must be {n_arms} numbers of at least 0, one per arm; got {radius!r}")
+    return float(radii.max())
