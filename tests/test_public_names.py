@@ -27,7 +27,7 @@ def test_names_for_type_checkers_are_the_names_at_run_time():
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise.")
         for alias in node.names
     }
-    assert imported == set(eq.__all__)
+    assert imported == {*eq.__all__, "__version__"}
 
 
 def test_unknown_names_are_attribute_errors():

@@ -491,7 +491,7 @@ def test_a_changed_study_never_uses_the_parts_of_another(
 
 def test_another_version_computes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_after(5, monkeypatch, small(), tmp_path / "r.npz")
-    monkeypatch.setattr(eq, "__version__", "99.0")
+    monkeypatch.setattr("equipoise.simulation.study.__version__", "99.0")
     steps = Steps()
     eq.sweep(small(), tmp_path / "r.npz", progress=steps)
     assert steps.total == small().n_steps
