@@ -25,7 +25,7 @@ from equipoise.charts.style import (
     titled,
 )
 from equipoise.errors import InvalidInput
-from equipoise.simulation.sweep_tables import weights_of
+from equipoise.simulation.runs import weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import equipoise
 from equipoise.charts.style import unchecked_parts
 from equipoise.errors import InvalidInput, UnknownName
+from equipoise.files import replacing
 from equipoise.paper.findings import Claim, Comparison, Finding, compare
 from equipoise.paper.item import Work
 from equipoise.paper.items import ITEMS
@@ -174,12 +174,8 @@ def _prepared(folder: Path) -> Path:
 
 
 def _keep(path: Path, finding: Finding, work: Work) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with replacing(path) as partial:
         partial.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _load(path: Path, work: Work) -> Finding | None:
