@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+def decoded(data: bytes, source: str) -> str:
+    """Return the text of a file, or name the line that is not UTF-8; `source` is what errors call the file."""
+    try:
+        return data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the name of the first column
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
+        raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path beside `path` to write to; its file replaces `path` when the block ends without an error.
@@ -39,16 +49,6 @@ def polars() -> Any:
     except ImportError as error:
         raise MissingExtra("frames and Parquet files need polars", hint="pip install 'equipoise[frames]'") from error
     return package
-
-
-def decoded(data: bytes, source: str) -> str:
-    """Return the text of a file, or name the line that is not UTF-8; `source` is what errors call the file."""
-    try:
-        return data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the name of the first column
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
-        raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
 
 
 class CsvRows:

@@ -142,9 +142,13 @@ class Runs:
         self, *, policies: Sequence[int | Policy] | None = None, replications: Sequence[int] | None = None
     ) -> Runs:
         """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
+        if policies is None and replications is None:
+            return self
         wanted: Sequence[int | Policy] = range(len(self.policies)) if policies is None else policies
         chosen = [self.index_of(k) if isinstance(k, Policy) else k for k in wanted]
-        if not chosen or not all(-len(self.policies) <= k < len(self.policies) for k in chosen):
+        if not chosen:
+            raise InvalidInput(f"policies must be some of {', '.join(self.labels)}; got none")
+        if not all(-len(self.policies) <= k < len(self.policies) for k in chosen):
             raise InvalidInput(f"policies must be from 0 to {len(self.policies) - 1}; got {policies!r}")
         place = {number: k for k, number in enumerate(self.replications.tolist())}
         numbers = list(place) if replications is None else [int(r) for r in replications]
@@ -266,6 +270,20 @@ class Runs:
             f"Runs({_count(self.policies, 'policy', 'policies')}, {_count(self.replications, 'replication')}, "
             f"{_count(self.true_mean, 'arm')}, horizon {self.horizon:,}, {_count(self.checkpoints, 'checkpoint')})"
         )
+
+
+def place_of(runs: Runs, step: int | None) -> int:
+    """Return the place of a step among the checkpoints; of the last by default."""
+    if step is None:
+        return int(runs.checkpoints.size) - 1
+    places = np.flatnonzero(runs.checkpoints == step)
+    if not places.size:
+        known = ", ".join(map(str, runs.checkpoints))
+        raise InvalidInput(
+            f"step must be one of the checkpoints; got {step!r}",
+            hint=f"simulate with checkpoints=[...] that hold it; there are {known}",
+        )
+    return int(places[0])
 
 
 def _count(things: Any, one: str, many: str | None = None) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.bands import place_of
 from equipoise.charts.frontiers import curve_layers, frontier_record
 from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
@@ -16,6 +15,7 @@ from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS
 from equipoise.paper.item import Item
 from equipoise.policies import ForcingBalance
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
 from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, tracked_runs
 from equipoise.paper.item import Item
+from equipoise.simulation.runs import place_of
 from equipoise.theory import exploration_end
 
 if TYPE_CHECKING:

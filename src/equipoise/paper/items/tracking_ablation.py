@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.charts import arm_share_chart, arm_share_record
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, REPLICATIONS, SHORT, STEPS, WEIGHT, tracked_and_sampled_runs
 from equipoise.paper.item import Item
 from equipoise.paper.items.tracking_over_time import ARM
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.charts import arm_share_chart, arm_share_record
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import settled_from
 from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, WEIGHT, tracked_runs
 from equipoise.paper.item import Item
 from equipoise.paper.items.regret_over_time import EXPLORED
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
