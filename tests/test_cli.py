@@ -537,24 +537,44 @@ def test_without_a_command_there_is_help(run: Runner) -> None:
     assert "allocate" in result.out + result.err
 
 
+ANNOUNCED = """
+import numba
+from equipoise.terminal import announce_compiling
+
+for _ in range(2):
+    announce_compiling(quiet={quiet})
+for number in range(2):
+    numba.njit(lambda x: x + number)(1)
+"""
+
+
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 @pytest.mark.parametrize("quiet", [False, True])
-def test_the_first_simulation_says_that_it_compiles_unless_it_is_to_be_quiet(tmp_path: Path, quiet: bool) -> None:
-    options = ("--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", str(tmp_path / "x.npz"))
-    cache = str(tmp_path / "cache")
-    result = start("simulate", *TWO, *options, *["--quiet"] * quiet, NUMBA_CACHE_DIR=cache)
+def test_compiling_is_announced_once_unless_all_is_to_be_quiet(quiet: bool) -> None:
+    program = ANNOUNCED.format(quiet=quiet)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT)
     assert result.returncode == 0
-    assert ("compiling, once" in result.stderr) is not quiet
-    assert (result.stderr == "") is quiet
+    assert result.stderr == ("" if quiet else "compiling, once: the next start will be quick\n")
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
-    arguments = ("allocate", *TWO, "--reward-weight", "0.5")
-    cold, warm = (start(*arguments, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert cold.stderr == "compiling, once: the next start will be quick\n"
-    assert warm.stderr == ""
-    assert cold.stdout == warm.stdout
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("allocate", *TWO, "--reward-weight", "0.5"),
+        ("frontier", *TWO),
+        ("simulate", *TWO, "--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", "x.npz"),
+        ("create", "exam", "--arms", "a,b", "--policy", "Uniform"),
+    ],
+)
+def test_a_command_that_may_compile_announces_it(
+    arguments: tuple[str, ...], run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[dict[str, bool]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("equipoise.terminal.announce_compiling", lambda **options: announced.append(options))
+    assert run(*arguments).code == 0
+    assert announced
+    assert not any(options.get("quiet") for options in announced)
 
 
 def test_every_command_and_option_is_documented() -> None:

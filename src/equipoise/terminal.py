@@ -9,9 +9,9 @@ import json
 import math
 import shutil
 import sys
-import threading
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.cells import cell_len
@@ -200,8 +200,8 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
             say(f"{n_found:,} of {n_replications:,} replications are finished already; playing the rest")
 
     try:
-        with slow_start_note(quiet=quiet):
-            simulate(study.policies, study.arms, horizon=1)
+        announce_compiling(quiet=quiet)
+        simulate(study.policies, study.arms, horizon=1)  # so that workers find all compiled
         yield tell_found
     except SweepInterrupted as interrupted:
         if interrupted.n_finished:
@@ -298,22 +298,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-@contextmanager
-def slow_start_note(after_seconds: float = 1.0, *, quiet: bool = False) -> Iterator[None]:
-    """Say on stderr why the work inside takes seconds, if that is because something is compiled."""
+@cache
+def announce_compiling(*, quiet: bool = False) -> None:
+    """Say on stderr that something is being compiled, once, should that happen: it takes seconds."""
     from equipoise.kernels import when_compiling
 
-    if quiet:
-        yield
-        return
-    timer = threading.Timer(after_seconds, print, args=(COMPILING,), kwargs={"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    call_off = when_compiling(timer.start)
-    try:
-        yield
-    finally:
-        call_off()
-        timer.cancel()
+    if not quiet:
+        when_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))
 
 
 def _finite(data: Any) -> Any:

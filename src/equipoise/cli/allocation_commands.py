@@ -12,7 +12,6 @@ from equipoise.cli.options import (
     Name,
     Std,
     check_chart,
-    compile_solver,
     floor_shares,
     option,
     output_format,
@@ -52,7 +51,7 @@ def allocate(
     check_chart(chart)
     goal, lowest = _goal(reward_weight, error, reward), floor_shares(floor)
     known = arm_tables.chosen_arms(arms, mean, std, name)
-    compile_solver()
+    terminal.announce_compiling()
     weight = _weight(known, lowest, *goal)
     record = charts.allocation_record(
         known.mean, known.std, reward_weight=weight, floor=lowest, horizon=horizon, arms=known.arms
@@ -106,7 +105,7 @@ def frontier(
     check_chart(chart)
     grid, lowest = _grid(reward_weights, points), floor_shares(floor)
     known = arm_tables.chosen_arms(arms, mean, std, name)
-    compile_solver()
+    terminal.announce_compiling()
     curve = pareto.frontier(known.mean, known.std, reward_weights=grid, floor=lowest)
     if chart is not None:
         record = charts.frontier_record(known.mean, known.std, reward_weights=grid, floor=lowest, arms=known.arms)

@@ -16,7 +16,6 @@ from equipoise.cli.stores import (
     StoredExperiments,
     StoreUrl,
     Who,
-    announce_compiling,
     any_store,
     existing_store,
     existing_url,
@@ -378,7 +377,7 @@ def copy(
 ) -> None:
     """Copy experiments with their whole log to another store, where they can go on, and verify them there."""
     from equipoise.experiment import Experiment
-    from equipoise.terminal import counted, print_json
+    from equipoise.terminal import announce_compiling, counted, print_json
 
     if is_service(to):
         raise InvalidInput(

@@ -56,12 +56,3 @@ def floor_shares(text: str) -> float | tuple[float, ...]:
 
     lowest = numbers("--floor", text)
     return lowest if len(lowest) > 1 else lowest[0]
-
-
-def compile_solver(*, quiet: bool = False) -> None:
-    """Solve something small, so that what takes long the first time is done and named."""
-    from equipoise.objective import optimal_allocation
-    from equipoise.terminal import slow_start_note
-
-    with slow_start_note(quiet=quiet):
-        optimal_allocation((0.0, 1.0), (1.0, 1.0), reward_weight=0.5)

@@ -62,6 +62,7 @@ def reproduce(
     from equipoise.charts import checked_chart_path
     from equipoise.paper import report, reproduction
     from equipoise.paper import terminal_report as printing
+    from equipoise.terminal import announce_compiling
 
     chosen = reproduction.chosen_items(items or ())
     if workers is not None:
@@ -74,7 +75,7 @@ def reproduce(
         show.end(item, finding)
 
     try:
-        _compile(chosen, quiet)
+        announce_compiling(quiet=quiet)
         with report.ReportWriter(out) as writer:
             with printing.Show(chosen, quick=quick, quiet=quiet, results=not as_json) as show:
                 result = reproduction.reproduce(
@@ -111,17 +112,3 @@ def _arms(path: Path) -> "Gaussian":
     if len(known.arms) != 64:
         raise InvalidInput(f"--treefrog must be a file with 64 arms; got {len(known.arms)}")
     return Gaussian(mean=known.mean, std=known.std)
-
-
-def _compile(items: "tuple[Item, ...]", quiet: bool) -> None:
-    """Solve and play something small, so that what takes long the first time is done and named."""
-    from equipoise.arms import Gaussian
-    from equipoise.cli.options import compile_solver
-    from equipoise.policies import ForcingBalance
-    from equipoise.simulation import simulate
-    from equipoise.terminal import slow_start_note
-
-    compile_solver(quiet=quiet)
-    if any(item.n_steps for item in items):
-        with slow_start_note(quiet=quiet):
-            simulate(ForcingBalance(reward_weight=0.5), Gaussian(mean=[0, 1], std=[1, 1]), horizon=1)
