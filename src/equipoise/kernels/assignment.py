@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import compiled
-from equipoise.kernels.decision import RANDOM, decide_since, draw
+from equipoise.kernels.compiler import compiled
+from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw
 from equipoise.kernels.random import decision_uniform
-from equipoise.kernels.rules import WORK_ROWS, Rule
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
+    from equipoise.kernels.rules import Rule
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2
 MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
@@ -90,7 +90,7 @@ def next_assignment(
     uniform = decision_uniform(seed, 0, index)
     wanted, forced = RANDOM, True
     if not warm_up_chances(own_assigned, warm_up, probability):
-        wanted, forced = decide_since(
+        wanted, forced = decide(
             rule,
             design.per_arm,
             total + 1,

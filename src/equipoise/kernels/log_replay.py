@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import compiled
 from equipoise.kernels.assignment import Design, next_assignment
+from equipoise.kernels.compiler import compiled
 from equipoise.kernels.moments import add_reward
 from equipoise.unit_lifecycle import (
     ASSIGNED,

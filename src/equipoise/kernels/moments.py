@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import inlined
-from equipoise.kernels.instructions import fused_multiply_add
+from equipoise.kernels.compiler import fused_multiply_add, inlined
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray

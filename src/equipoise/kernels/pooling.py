@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
+from equipoise.kernels.compiler import compiled
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray

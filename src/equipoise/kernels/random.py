@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled, inlined
-from equipoise.kernels.instructions import high_product
+from equipoise.kernels.compiler import compiled, high_product, inlined
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
