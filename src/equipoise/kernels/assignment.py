@@ -1,4 +1,7 @@
-"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision."""
+"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+"""
 
 from __future__ import annotations
 

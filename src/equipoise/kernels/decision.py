@@ -1,4 +1,7 @@
-"""The next decision of any built-in policy: a pure function of its rule and the statistics."""
+"""The next decision of any built-in policy: a pure function of its rule and the statistics.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+"""
 
 from __future__ import annotations
 

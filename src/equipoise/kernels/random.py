@@ -2,6 +2,8 @@
 
 Nothing is remembered between calls, so the k-th decision or the s-th reward is the same whoever asks for it, in any
 order and on any number of workers. `numpy.random.Philox` gives the same words.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
 """
 
 from __future__ import annotations
