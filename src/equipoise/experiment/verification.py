@@ -217,8 +217,7 @@ class Replay:
                 if kind != "created":
                     self._differ(number, "should be the creation", f"it is {kind!r}")
                 if self.compare:
-                    # The first logs did not record it.
-                    self._check_version(data["kernels"] if "kernels" in data else 1)
+                    self._check_version(data.get("kernels", 1))  # the first logs did not record it
                 self._state = created_state(self.name, at, data)
             else:
                 apply_change(self._state, kind, arm, data)
@@ -227,7 +226,7 @@ class Replay:
             self._prepare(self._state)
         except VerificationFailed:
             raise
-        except (EquipoiseError, LookupError, TypeError, ValueError) as error:
+        except (EquipoiseError, AttributeError, LookupError, TypeError, ValueError) as error:
             self._differ(number, "cannot be replayed", f"{kind}: {error}")
 
     def _check_version(self, version: Any) -> None:
