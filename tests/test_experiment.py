@@ -252,16 +252,13 @@ BUILT_IN = [
     eq.GAFSMax(),
     eq.OptimisticBalance(reward_weight=0.5),
     eq.ForcingBalance(reward_weight=0.5, tracking="ratio"),
+    eq.PooledBalance(reward_weight=0.5),
+    eq.PooledBalance(reward_weight=0.5, tracking="windowed"),
 ]
 
 
-# Only the kernel tracks what ThompsonBalance draws: it has no twin once tracking began anew.
-FRESH = [one for one in BUILT_IN if not isinstance(one, eq.ThompsonBalance)]
-
-
-@pytest.mark.parametrize(
-    ("policy", "tracked_from"), [*((one, None) for one in BUILT_IN), *((one, [40, 10, 0]) for one in FRESH)], ids=repr
-)
+@pytest.mark.parametrize("policy", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("tracked_from", [None, [40, 10, 0]])
 @pytest.mark.parametrize("paused", [False, True])
 def test_compiled_and_interpreted_decisions_are_equal(policy, paused, tracked_from):
     """The compiled path is the interpreted one, bit for bit, with shares, warm-up, an arm that is out or new."""

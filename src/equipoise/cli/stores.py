@@ -178,7 +178,7 @@ def announce_compiling(*, quiet: bool) -> None:
     """Say why the first assignment on a machine takes seconds, should it be this one."""
     if quiet:
         return
-    from equipoise.kernels import when_compiling
+    from equipoise.kernels.compiler import when_compiling
     from equipoise.terminal import COMPILING
 
     when_compiling(lambda: note(COMPILING))

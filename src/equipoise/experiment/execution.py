@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from equipoise import kernels
 from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.changes import created_state
@@ -129,6 +130,7 @@ def create(
     details: dict[str, Any] = {
         "configuration": configuration.to_dict(),
         "arms": [{"name": arm, "floor": share} for arm, share in arms],
+        "kernels": kernels.VERSION,
     }
     state = created_state(name, microseconds(store.now()), details)
     state.decider  # noqa: B018  (raises if the policy does not fit the arms)
