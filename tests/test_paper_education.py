@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.paper.educational_policies import (
+from equipoise.paper.educational_runs import (
     COLUMNS,
     HORIZON,
     ON_THE_SURROGATE,
@@ -25,8 +25,7 @@ from equipoise.paper.educational_policies import (
     printed_order,
 )
 from equipoise.paper.findings import Finding, compare, expected_numbers
-from equipoise.paper.instances import treefrog_surrogate
-from equipoise.paper.item import Work
+from equipoise.paper.instances import Work, treefrog_surrogate
 from equipoise.paper.items import ITEMS, educational_table, surrogate_derivation
 from equipoise.paper.surrogate import (
     MEAN_MAX,

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
-from equipoise.paper.educational_policies import (
+from equipoise.paper.educational_runs import (
     BASELINES,
     GAFS,
     HORIZON,

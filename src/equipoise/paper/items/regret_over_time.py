@@ -10,15 +10,11 @@ from equipoise import metrics
 from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
 from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table, expected_numbers
-from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, tracked_runs
-from equipoise.paper.item import Item
+from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
+from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, Work, tracked_runs
 from equipoise.theory import exploration_end
 
 if TYPE_CHECKING:
-    from equipoise.metrics import Summary
-    from equipoise.paper.findings import Cell
-    from equipoise.paper.item import Work
     from equipoise.simulation.runs import Runs
 
 EXPLORED = exploration_end(FIVE_ARMS.n_arms, forcing=TRACKED.forcing) - 1
@@ -82,7 +78,7 @@ def _rises(runs: Runs, even_regret: float) -> Claim:
     )
 
 
-def _falls(runs: Runs, summary: Summary) -> Claim:
+def _falls(runs: Runs, summary: metrics.Summary) -> Claim:
     mean, step = summary.mean[0], runs.checkpoints
     top = int(step[mean.argmax()])
     values = np.array([mean[place_of(runs, n)] for n in DOUBLINGS])
@@ -96,7 +92,7 @@ def _falls(runs: Runs, summary: Summary) -> Claim:
     )
 
 
-def _is_flat(runs: Runs, summary: Summary) -> Claim:
+def _is_flat(runs: Runs, summary: metrics.Summary) -> Claim:
     mean, step = summary.mean[0], runs.checkpoints
     late = mean[step >= SHORT]
     change, highest = float(np.ptp(late) / mean.max()), float(late.max())
@@ -108,7 +104,7 @@ def _is_flat(runs: Runs, summary: Summary) -> Claim:
     )
 
 
-def _table(runs: Runs, summary: Summary) -> Table:
+def _table(runs: Runs, summary: metrics.Summary) -> Table:
     numbers = expected_numbers()
     rows: list[list[Cell]] = []
     for n in (10, EXPLORED, *STEPS, LONG):
@@ -133,7 +129,7 @@ def _table(runs: Runs, summary: Summary) -> Table:
     )
 
 
-def _figure(runs: Runs, summary: Summary, even_regret: float, released: float) -> Figure:
+def _figure(runs: Runs, summary: metrics.Summary, even_regret: float, released: float) -> Figure:
     step = runs.checkpoints
     early = step[step <= 2 * EXPLORED]
     lines = [
@@ -165,10 +161,8 @@ ITEM = Item(
     name="fig3-left",
     title="Rescaled regret over time",
     place="Fig. 3 left, Sect. 5.1",
-    claim=(
-        "The rescaled regret has three phases: it rises, like the square root of n, while all arms are explored "
-        "evenly, falls for a while, and settles."
-    ),
+    claim="The rescaled regret has three phases: it rises, like the square root of n, while all arms are explored "
+    "evenly, falls for a while, and settles.",
     compute=compute,
     n_steps=LONG * REPLICATIONS,
 )

@@ -11,16 +11,14 @@ import numpy as np
 
 from equipoise.objective import error, optimal_allocation, reward
 from equipoise.paper.findings import Claim, expected_numbers
-from equipoise.paper.instances import treefrog_surrogate
-from equipoise.policies import ForcingBalance, Uniform, gafs, ucb
+from equipoise.paper.instances import Work, treefrog_surrogate
+from equipoise.policies import ForcingBalance, Policy, Uniform, gafs, ucb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
-    from equipoise.paper.item import Work
-    from equipoise.policies import Policy
     from equipoise.simulation.runs import Runs
 
 UCB_SCALE = 4.0
