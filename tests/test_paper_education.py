@@ -28,8 +28,7 @@ from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.instances import Work, treefrog_surrogate
 from equipoise.paper.items import ITEMS, educational_table, surrogate_derivation
 from equipoise.paper.surrogate import (
-    MEAN_MAX,
-    STD_MAX,
+    CONSTANTS,
     Constants,
     aggregates,
     baseline_equations,
@@ -40,7 +39,6 @@ from equipoise.paper.surrogate import (
     solve_constants,
 )
 
-CONSTANTS = Constants(MEAN_MAX, STD_MAX)
 MODULES = (educational_table, surrogate_derivation)
 
 
@@ -99,7 +97,7 @@ def test_the_polygon_of_constants_is_where_all_rows_agree():
     equations = baseline_equations()
     corners = possible_constants(equations)
     centre = np.mean(corners, axis=0)
-    assert min(corner.mean_max for corner in corners) < MEAN_MAX < max(corner.mean_max for corner in corners)
+    assert min(corner.mean_max for corner in corners) < CONSTANTS.mean_max < max(corner.mean_max for corner in corners)
     for corner in corners:
         inside, outside = (Constants(*(centre + k * (np.array(corner) - centre))) for k in (0.99, 1.01))
         assert all(one.holds(inside) for one in equations)
@@ -135,8 +133,8 @@ def test_the_fit_has_what_was_asked(fitted):
     assert fitted.std.argmax() == 3
     assert (np.diff(fitted.mean) < 0).all()
     assert fitted.std.min() > 0.5 * fitted.std.mean()
-    assert fitted.mean.mean() / MEAN_MAX == pytest.approx(0.9168, abs=1e-6)
-    assert fitted.std.mean() / STD_MAX == pytest.approx(5.861 / 8, abs=1e-5)
+    assert fitted.mean.mean() / CONSTANTS.mean_max == pytest.approx(0.9168, abs=1e-6)
+    assert fitted.std.mean() / CONSTANTS.std_max == pytest.approx(5.861 / 8, abs=1e-5)
 
 
 def test_the_fit_is_no_worse_than_the_surrogate_and_always_the_same(fitted):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power, settled_from
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, TWO_ARMS, Work, checkpoints, tracked_and_sampled_runs
 from equipoise.paper.items import ITEMS, naive_ucb_failure, pareto_over_time, regret_over_time, tracking
@@ -173,7 +173,7 @@ def test_a_band_stays_positive_on_a_logarithmic_axis():
     line = Line(name="a", step=np.array([1, 10]), value=np.array([1.0, 0.1]), spread=np.array([0.5, 0.3]))
     for log_scale in (True, False):
         panel = Panel(title="", y_title="y", lines=[line], log_scale=log_scale, rules={5.0: "here"})
-        chart = curve_panels_chart([panel], title="t", subtitle="s").to_dict()
+        chart = curve_figure([panel], key="k", caption="c", title="t", subtitle="s").chart
         (rows,) = [
             data["values"]
             for data in (layer.get("data", {}) for layer in chart["hconcat"][0]["layer"])
@@ -185,7 +185,6 @@ def test_a_band_stays_positive_on_a_logarithmic_axis():
 
 def test_an_infinite_value_leaves_a_gap():
     line = Line(name="a", step=np.array([1, 2, 3]), value=np.array([math.inf, 1.0, 2.0]))
-    text = json.dumps(
-        curve_panels_chart([Panel(title="", y_title="y", lines=[line])], title="t", subtitle="s").to_dict()
-    )
-    assert "Infinity" not in text
+    panel = Panel(title="", y_title="y", lines=[line])
+    figure = curve_figure([panel], key="k", caption="c", title="t", subtitle="s")
+    assert "Infinity" not in json.dumps(figure.chart)

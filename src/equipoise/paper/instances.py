@@ -87,7 +87,7 @@ class Work:
     def __init__(self, *, quick: bool = False, workers: int | None = None, treefrog: Gaussian | None = None) -> None:
         self.quick, self.workers, self.given_treefrog = quick, workers, treefrog
         self.n_steps = 0
-        self.on_progress: Callable[[int], object] = lambda _: None
+        self.on_progress: Callable[[int], None] = lambda _: None
         self._played: dict[str, Runs] = {}
 
     def replications(self, full: int) -> int:

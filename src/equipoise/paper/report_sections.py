@@ -77,7 +77,8 @@ class Section:
     @property
     def n_missed(self) -> int:
         """Numbers missed and claims that fail."""
-        return sum(one.verdict in ("missed", "fails") for one in (*self.numbers, *self.claims))
+        verdicts = [number.verdict for number in self.numbers] + [claim.verdict for claim in self.claims]
+        return verdicts.count("missed") + verdicts.count("fails")
 
 
 @dataclass(frozen=True, kw_only=True)

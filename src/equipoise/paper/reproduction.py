@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from dataclasses import dataclass, replace
 from functools import cache
@@ -91,7 +90,7 @@ def reproduce(
     again: bool = False,
     treefrog: Gaussian | None = None,
     workers: int | None = None,
-    on_progress: Callable[[Progress], object] = lambda _: None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Reproduction:
     """Compute items and judge them.
 
@@ -136,7 +135,7 @@ def reproduce(
     return Reproduction(items=items, findings=tuple(findings), quick=quick, n_kept=n_kept)
 
 
-def _compute(item: Item, work: Work, on_progress: Callable[[Progress], object]) -> Finding:
+def _compute(item: Item, work: Work, on_progress: Callable[[Progress], None]) -> Finding:
     before, start = work.n_steps, time.perf_counter()
     work.on_progress = lambda n_steps: on_progress(Progress(item, n_steps - before))
     with unchecked_parts():
@@ -154,12 +153,8 @@ def _made(folder: Path) -> Path:
 
 
 def _keep(path: Path, finding: Finding, work: Work) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    # If this is interrupted, `_load` does not accept the file.
+    path.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
 
 
 def _load(path: Path, work: Work) -> Finding | None:

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
     from equipoise._types import FloatArray
 
-MEAN_MAX, STD_MAX = 12.335, 4.292
-"""The largest mean and standard deviation, as `solve_constants` finds them, to the digits that the table supports."""
-
-
 # Constants: what the largest mean and the largest standard deviation must be
 
 
@@ -47,17 +43,21 @@ class Constants(NamedTuple):
     std_max: float
 
 
+CONSTANTS = Constants(12.335, 4.292)
+"""As `solve_constants` finds them, to the digits that the table supports."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowEquation:
-    """What a row says of the two constants: of_mean * mean_max + of_std * std_max = regret, to rounding.
+    """What a row says about the two constants: of_mean * mean_max + of_std * std_max = regret, to rounding.
 
-    The rescaled regret is sqrt(n) times what the optimum has more of w * reward - (1 - w) * error, and the table prints
-    rewards as multiples of one constant and errors as multiples of the other.
+    The rescaled regret is sqrt(n) times how far a row is below the optimum in w * reward - (1 - w) * error. The table
+    prints rewards as multiples of one constant and errors as multiples of the other.
 
     Attributes
     ----------
     of_mean, of_std, regret : Printed
-        Each with how far it may be off, for all the numbers in it were rounded.
+        Each with how far it may be off, since all the numbers in it are rounded.
     """
 
     row: str
@@ -66,16 +66,16 @@ class RowEquation:
     of_std: Printed
     regret: Printed
 
-    def left_side(self, constants: Constants) -> float:
-        """Return the regret that the constants give the row."""
+    def left_side(self, constants: Constants = CONSTANTS) -> float:
+        """Return the regret that the constants imply for the row."""
         return self.of_mean.value * constants.mean_max + self.of_std.value * constants.std_max
 
-    def slack(self, constants: Constants) -> float:
+    def slack(self, constants: Constants = CONSTANTS) -> float:
         """Return how far the two sides may be apart because of rounding alone."""
         of_mean, of_std = self.of_mean.rounding, self.of_std.rounding
         return of_mean * constants.mean_max + of_std * constants.std_max + self.regret.rounding
 
-    def holds(self, constants: Constants) -> bool:
+    def holds(self, constants: Constants = CONSTANTS) -> bool:
         """Return whether the row agrees with the constants, to rounding."""
         return abs(self.left_side(constants) - self.regret.value) <= self.slack(constants)
 
@@ -86,7 +86,7 @@ def row_equation(row: str, reward_weight: float) -> RowEquation:
     Examples
     --------
     >>> uniform = row_equation("Uniform", 0.95)
-    >>> round(uniform.left_side(Constants(12.335, 4.292)), 2), uniform.regret.value
+    >>> round(uniform.left_side(), 2), uniform.regret.value
     (20.57, 20.49)
     """
     root = math.sqrt(HORIZON)
@@ -264,7 +264,7 @@ def _arms_of(logarithms: FloatArray, noisiest: int) -> tuple[FloatArray, FloatAr
     total = printed(UNIFORM, "error", WEIGHTS[0]).value / math.sqrt(N_ARMS) * N_ARMS
     std[others] *= (total - 1) / std[others].sum()
     std[~others] = 1.0
-    return MEAN_MAX * mean, STD_MAX * std
+    return CONSTANTS.mean_max * mean, CONSTANTS.std_max * std
 
 
 def _least_squares(residuals: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:

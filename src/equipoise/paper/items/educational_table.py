@@ -16,7 +16,6 @@ from equipoise.pareto import frontier
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from equipoise.charts.style import AnyChart
     from equipoise.paper.instances import Work
 
 PAPER = "paper"
@@ -47,7 +46,7 @@ def compute(work: Work) -> Finding:
         measured=[_measured(table, *entry) for entry in fig6.entries()],
         claims=fig6.order_claims(table),
         tables=[_table(table, weight) for weight in fig6.WEIGHTS],
-        figures=[_plane(table), _shares(table)],
+        figures=[_plane_figure(table), _shares(table)],
     )
 
 
@@ -166,16 +165,6 @@ def _table(table: fig6.EducationalRuns, weight: float) -> Table:
     )
 
 
-def _plane(table: fig6.EducationalRuns) -> Figure:
-    return Figure(
-        key="educational-plane",
-        caption=f"Reward against error of the rows of the table: filled on the {table.name}, open as printed. "
-        "ForcingBalance is next to its optimum at both weights; UCB is far to the right, where a little reward costs "
-        "much error.",
-        chart=plane_chart(table).to_dict(),
-    )
-
-
 def _shares(table: fig6.EducationalRuns) -> Figure:
     shown = {row: policy for (row, weight), policy in fig6.policies(table.ucb_scale).items() if weight in (None, 0.95)}
     record = final_shares_record(
@@ -196,7 +185,7 @@ def _named(row: str) -> str:
     return "ForcingBalance, w = 0.95" if row == fig6.FORCING_BALANCE else row
 
 
-def plane_chart(table: fig6.EducationalRuns) -> AnyChart:
+def _plane_figure(table: fig6.EducationalRuns) -> Figure:
     """Draw the frontier of the optimum with the rows of the table: ours filled, the paper's open."""
     alt = altair()
     rows = [_row(table, source, row, weight) for source in (table.name, PAPER) for row, weight in _drawn()]
@@ -261,16 +250,21 @@ def plane_chart(table: fig6.EducationalRuns) -> AnyChart:
         panel("All policies", 400, (5.2, 1.04 * most), (0.91, 0.98)),
         panel("The lower left corner, enlarged", 300, *CORNER),
     ]
-    return styled(
-        titled(
-            alt.hconcat(*parts, spacing=36),
-            "UCB buys reward with error, GAFS and Uniform the reverse; ForcingBalance stays near the best",
-            [
-                f"filled marks: on the {table.name}, means of {table.runs.replications.size} runs of {fig6.HORIZON:,} "
-                "pulls; open marks: as printed in the paper",
-                f"black curve: the best that can be had on the {table.name}; numbers on it: w",
-            ],
-        )
+    chart = titled(
+        alt.hconcat(*parts, spacing=36),
+        "UCB buys reward with error, GAFS and Uniform the reverse; ForcingBalance stays near the best",
+        [
+            f"filled marks: on the {table.name}, means of {table.runs.replications.size} runs of {fig6.HORIZON:,} "
+            "pulls; open marks: as printed in the paper",
+            f"black curve: the best that can be had on the {table.name}; numbers on it: w",
+        ],
+    )
+    return Figure(
+        key="educational-plane",
+        caption=f"Reward against error of the rows of the table: filled on the {table.name}, open as printed. "
+        "ForcingBalance is next to its optimum at both weights; UCB is far to the right, where a little reward costs "
+        "much error.",
+        chart=styled(chart).to_dict(),
     )
 
 

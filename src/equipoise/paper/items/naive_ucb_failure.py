@@ -9,7 +9,7 @@ import numpy as np
 from equipoise import metrics
 from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power, settled_from
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, NaiveUCB
@@ -218,16 +218,13 @@ def _figure(second: _Setting, third: _Setting) -> Figure:
         )
         for setting in (second, third)
     ]
-    chart = curve_panels_chart(
+    return curve_figure(
         panels,
         title="NaiveUCB goes wrong for long, ForcingBalance does not (w = 0.4)",
         subtitle=f"line: mean of {second.runs.replications.size} replications; band: two standard errors either way",
-    )
-    return Figure(
         key="fig7",
         caption="Rescaled regret of NaiveUCB and ForcingBalance in settings 2 and 3 of Table 1. Both axes are "
         "logarithmic; dotted line: the horizon of the paper.",
-        chart=chart.to_dict(),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -203,7 +204,7 @@ def compute_five_arms(work: Work) -> Finding:
     arms = FIVE_ARMS
     shares = optimal_allocation(arms.mean, arms.std, reward_weight=0.9)
     measured = [Measured(key=f"fig4.arm-{k}", value=float(share)) for k, share in enumerate(shares, 1)]
-    printed = [one.expected.paper for one in compare(measured)]
+    printed = [one.expected.paper or math.nan for one in compare(measured)]
     best, theirs = (tradeoff(some, arms.mean, arms.std, reward_weight=0.9) for some in (shares, printed))
     rows: list[list[Cell]] = [
         [k + 1, arms.mean[k], arms.std[k] ** 2, printed[k], measured[k].value] for k in range(arms.n_arms)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.metrics import summarise
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
+from equipoise.paper.curve_panels import Line, Panel, curve_figure
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, OptimisticBalance, Policy, ThompsonBalance, UCBExplore, Uniform
@@ -256,34 +256,28 @@ def _figures(curves: list[Curves]) -> list[Figure]:
     forcings = list(map(_forced, FORCINGS))
     count, slow = (curves[0].regret[name].shape[0] for name in (_forced(PAPER), THOMPSON))
     return [
-        Figure(
+        curve_figure(
+            panels(forcings),
+            title="Less forcing pays where optimal shares are small, up to a point",
+            subtitle=f"ForcingBalance, mean of {count} replications; the paper has eta = 1",
             key="outlook-forcing",
             caption="ForcingBalance with forcings from 0.01 to 3: mean rescaled regret. Less forcing pays where "
             "optimal shares are small (left), until single bad replications raise the mean.",
-            chart=curve_panels_chart(
-                panels(forcings),
-                title="Less forcing pays where optimal shares are small, up to a point",
-                subtitle=f"ForcingBalance, mean of {count} replications; the paper has eta = 1",
-            ).to_dict(),
         ),
-        Figure(
+        curve_figure(
+            panels([*forcings, EQUAL], worst=True),
+            title="Too little forcing is a gamble",
+            subtitle=f"ForcingBalance, the worst of {count} replications; equal shares for comparison",
             key="outlook-worst",
             caption="The same runs: the worst replication. With a forcing of 0.01 or 0.1 it can be worse than equal "
             "shares.",
-            chart=curve_panels_chart(
-                panels([*forcings, EQUAL], worst=True),
-                title="Too little forcing is a gamble",
-                subtitle=f"ForcingBalance, the worst of {count} replications; equal shares for comparison",
-            ).to_dict(),
         ),
-        Figure(
+        curve_figure(
+            panels([_forced(LESS), _forced(PAPER), THOMPSON, OPTIMISTIC, EXPLORE]),
+            title="Posterior sampling needs no forcing; optimism is slower",
+            subtitle=f"mean of {count} replications of ForcingBalance, {slow} of the others",
             key="outlook-policies",
             caption="The policies of the outlook beside ForcingBalance with the paper's forcing and a smaller one.",
-            chart=curve_panels_chart(
-                panels([_forced(LESS), _forced(PAPER), THOMPSON, OPTIMISTIC, EXPLORE]),
-                title="Posterior sampling needs no forcing; optimism is slower",
-                subtitle=f"mean of {count} replications of ForcingBalance, {slow} of the others",
-            ).to_dict(),
         ),
     ]
 

@@ -11,7 +11,7 @@ from equipoise.charts.bands import place_of
 from equipoise.charts.frontiers import curve_layers, frontier_record
 from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, Work
 from equipoise.policies import ForcingBalance
@@ -182,15 +182,12 @@ def _regret_figure(runs: Runs) -> Figure:
         )
         for weight in SHOWN_WEIGHTS
     ]
-    chart = curve_panels_chart(
+    return curve_figure(
         [Panel(title="", y_title="regret", lines=lines)],
         title="The regret shrinks later for large weights",
         subtitle=f"ForcingBalance with forcing 1 on five arms; mean of {runs.replications.size} replications",
-    )
-    return Figure(
         key="fig3-right-regret",
         caption="Regret of ForcingBalance for four weights: how far its trade-off is from that of the frontier.",
-        chart=chart.to_dict(),
     )
 
 

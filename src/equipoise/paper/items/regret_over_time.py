@@ -9,7 +9,7 @@ import numpy as np
 from equipoise import metrics
 from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, Work, tracked_runs
 from equipoise.theory import exploration_end
@@ -139,21 +139,18 @@ def _figure(runs: Runs, summary: metrics.Summary, even_regret: float, released: 
     ]
     rules = {float(EXPLORED): "even shares up to here", released: "forcing binds up to here"}
     title = "regret times the square root of pulls"
-    chart = curve_panels_chart(
+    return curve_figure(
         [
             Panel(title="Linear axis", y_title=title, lines=lines, log_scale=False, rules=rules),
             Panel(title="Logarithmic axis", y_title=title, lines=lines, rules=rules),
         ],
         title="The rescaled regret rises, falls and is flat (w = 0.9)",
         subtitle=f"ForcingBalance with forcing 1 on five arms; {runs.replications.size} replications",
-    )
-    return Figure(
         key="fig3-left",
         caption="Rescaled regret of ForcingBalance on the five arms: mean and 0.95-quantile over replications, the "
         "same curves on a linear and on a logarithmic axis. Dotted lines: the end of pure exploration, and the point "
         "from which forcing asks for less than the smallest of the best shares. After each whole round of exploration "
         "the curves meet the one that grows like the square root.",
-        chart=chart.to_dict(),
     )
 
 

@@ -16,10 +16,9 @@ from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measure
 from equipoise.paper.instances import Work, treefrog_surrogate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from equipoise.arms import Gaussian
-    from equipoise.charts.style import AnyChart
 
 SHIPPED = "surrogate"
 NOISIEST = (4, 31)
@@ -44,12 +43,9 @@ PREDICTED = (
 
 
 def compute(work: Work) -> Finding:
-    """Solve for the constants, fit arms anew, and compare them with the surrogate that comes with the package."""
-    constants = surrogate.Constants(surrogate.MEAN_MAX, surrogate.STD_MAX)
-    solved, corners = (
-        surrogate.solve_constants(surrogate.baseline_equations()),
-        surrogate.possible_constants(surrogate.baseline_equations()),
-    )
+    """Solve for the constants, fit arms again, and compare them with the surrogate that comes with the package."""
+    equations = surrogate.baseline_equations()
+    solved, corners = surrogate.solve_constants(equations), surrogate.possible_constants(equations)
     shipped = treefrog_surrogate()
     fits = {f"fitted, noisiest arm {k}": surrogate.fit_surrogate(noisiest=k) for k in NOISIEST}
     instances = {SHIPPED: shipped} | fits
@@ -62,7 +58,7 @@ def compute(work: Work) -> Finding:
     return Finding(
         item=ITEM.name,
         found=_found(solved, corners, shipped, fits),
-        differs=_differs(constants, {SHIPPED: shipped} | fits),
+        differs=_differs({SHIPPED: shipped} | fits),
         measured=[
             Measured(key="surrogate.mean-max", value=solved.mean_max),
             Measured(key="surrogate.std-max", value=solved.std_max),
@@ -70,30 +66,15 @@ def compute(work: Work) -> Finding:
             Measured(key="surrogate.average-std", value=float(shipped.std.mean() / shipped.std.max())),
         ],
         claims=[
-            _rows_agree(constants, corners),
-            _unused_row_agrees(constants),
+            _rows_agree(corners),
+            _unused_row_agrees(),
             _divided_by_std(solved),
             _in_percent(shipped),
             _same_aggregates(shipped, fits),
             _same_predictions(predictions[SHIPPED], {name: predictions[name] for name in fits}),
         ],
-        tables=[_rows_table(constants), _aggregates_table(instances), _predictions_table(predictions)],
-        figures=[
-            Figure(
-                key="surrogate-constants",
-                caption="The rescaled regret of a row is linear in the largest mean and the largest standard "
-                "deviation, so each row of UCB, GAFS and Uniform allows a strip of the plane, as wide as the rounding "
-                "of its numbers. All six strips meet in one small polygon.",
-                chart=_constants_chart(surrogate.baseline_equations(), corners, solved).to_dict(),
-            ),
-            Figure(
-                key="surrogate-arms",
-                caption="The arms of the surrogate and of fits made anew: their aggregates agree equally well with the "
-                "printed table, and they have much in common: one arm ahead of all others, many close to each other, "
-                "and the noisier ones rather among the better.",
-                chart=_arms_chart(instances).to_dict(),
-            ),
-        ],
+        tables=[_rows_table(), _aggregates_table(instances), _predictions_table(predictions)],
+        figures=[_constants_figure(corners, solved), _arms_figure(instances)],
     )
 
 
@@ -103,7 +84,7 @@ def _found(
     ranges = [(min(values), max(values)) for values in zip(*corners, strict=True)]
     gain = fig6.printed(fig6.GAFS, "reward", 0.95).value - fig6.printed(fig6.UNIFORM, "reward", 0.95).value
     average_std = fig6.printed(fig6.UNIFORM, "error", 0.95).value / math.sqrt(fig6.N_ARMS)
-    covariance = 1.5 * average_std * surrogate.STD_MAX * gain * surrogate.MEAN_MAX
+    covariance = 1.5 * average_std * surrogate.CONSTANTS.std_max * gain * surrogate.CONSTANTS.mean_max
     return [
         "Constants. The rescaled regret of a row is sqrt(n) times the difference between the optimum and the row in w "
         "* reward - (1 - w) * error, and the table prints rewards and errors up to a constant each. Six rows, two "
@@ -124,8 +105,8 @@ def _found(
     ]
 
 
-def _differs(constants: surrogate.Constants, instances: dict[str, Gaussian]) -> list[str]:
-    row = surrogate.row_equation(fig6.FORCING_BALANCE, 0.6)
+def _differs(instances: dict[str, Gaussian]) -> list[str]:
+    constants, row = surrogate.CONSTANTS, surrogate.row_equation(fig6.FORCING_BALANCE, 0.6)
     worst = {name: float(np.abs(surrogate.misfit(arms.mean, arms.std)).max()) for name, arms in instances.items()}
     names = list(surrogate.printed_aggregates())
     shipped = instances[SHIPPED]
@@ -138,8 +119,8 @@ def _differs(constants: surrogate.Constants, instances: dict[str, Gaussian]) -> 
     )
     return [
         "ForcingBalance's row for w = 0.6 contradicts the others: by its reward and error its rescaled regret is "
-        f"{row.left_side(constants):.2f} (give or take {row.slack(constants):.2f} for rounding), better than the "
-        f"optimum, where {row.regret.value:g} is printed. Either its reward is {fitting:.3f} and not "
+        f"{row.left_side():.2f} (give or take {row.slack():.2f} for rounding), better than the optimum, where "
+        f"{row.regret.value:g} is printed. Either its reward is {fitting:.3f} and not "
         f"{fig6.printed(fig6.FORCING_BALANCE, 'reward', 0.6).value:.4f}, or the row of the optimum is not quite the "
         "optimum: in Fig. 4, too, the paper's solver stopped a little early.",
         "The second would also explain why no arms were found that have all the aggregates: the largest misfit is at "
@@ -148,12 +129,10 @@ def _differs(constants: surrogate.Constants, instances: dict[str, Gaussian]) -> 
     ]
 
 
-def _constants_chart(
-    equations: Sequence[surrogate.RowEquation], corners: Sequence[surrogate.Constants], solution: surrogate.Constants
-) -> AnyChart:
+def _constants_figure(corners: Sequence[surrogate.Constants], solution: surrogate.Constants) -> Figure:
     """Draw the two edges of the strip of each row, and in grey what lies in all strips."""
     alt = altair()
-    drawn = {f"{one.row}, w = {one.reward_weight:g}": _edges(one) for one in equations}
+    drawn = {f"{one.row}, w = {one.reward_weight:g}": _edges(one) for one in surrogate.baseline_equations()}
     names = [name for name, edges in drawn.items() if any(map(_is_seen, edges))]
     unseen = [name for name in drawn if name not in names]
     rows = [
@@ -186,32 +165,25 @@ def _constants_chart(
         .mark_line(filled=True, fill="black", fillOpacity=0.3, strokeWidth=0)
         .encode(x=x, y=y, order="order:Q")
     )
-    point = alt.Chart(
-        alt.Data(
-            values=[
-                {
-                    "mean": solution.mean_max,
-                    "std": solution.std_max,
-                    "label": f"{solution.mean_max:.3f}, {solution.std_max:.3f}",
-                }
-            ]
-        )
-    ).encode(x=x, y=y)
-    return styled(
-        titled(
-            alt.layer(
-                common,
-                edges,
-                point.mark_point(filled=True, color="black", size=50, opacity=1),
-                point.mark_text(align="left", dx=50, dy=36, color="black").encode(text="label:N"),
-            ).properties(width=width, height=340),
-            "The rows of the table agree on the two constants",
-            notes,
-        )
+    mean, std = solution
+    labelled = [{"mean": mean, "std": std, "label": f"{mean:.3f}, {std:.3f}"}]
+    point = alt.Chart(alt.Data(values=labelled)).encode(x=x, y=y)
+    layers = alt.layer(
+        common,
+        edges,
+        point.mark_point(filled=True, color="black", size=50, opacity=1),
+        point.mark_text(align="left", dx=50, dy=36, color="black").encode(text="label:N"),
+    ).properties(width=width, height=340)
+    return Figure(
+        key="surrogate-constants",
+        caption="The rescaled regret of a row is linear in the largest mean and the largest standard deviation, so "
+        "each row of UCB, GAFS and Uniform allows a strip of the plane, as wide as the rounding of its numbers. All "
+        "six strips meet in one small polygon.",
+        chart=styled(titled(layers, "The rows of the table agree on the two constants", notes)).to_dict(),
     )
 
 
-def _arms_chart(instances: Mapping[str, Gaussian]) -> AnyChart:
+def _arms_figure(instances: dict[str, Gaussian]) -> Figure:
     """Draw mean and standard deviation of the arms of some instances, each with marks of its own."""
     alt = altair()
     names = list(instances)
@@ -233,12 +205,16 @@ def _arms_chart(instances: Mapping[str, Gaussian]) -> AnyChart:
             tooltip=["instance:N", "arm:O", *(alt.Tooltip(f"{c}:Q", format=".4~g") for c in ("mean", "std"))],
         )
     )
-    return styled(
-        titled(
-            alt.layer(marks).properties(width=width, height=320),
-            "Different arms, the same aggregates",
-            "each mark is one of 64 arms; the printed table does not tell these sets apart",
-        )
+    subtitle = "each mark is one of 64 arms; the printed table does not tell these sets apart"
+    chart = titled(
+        alt.layer(marks).properties(width=width, height=320), "Different arms, the same aggregates", subtitle
+    )
+    return Figure(
+        key="surrogate-arms",
+        caption="The arms of the surrogate and of fits made anew: their aggregates agree equally well with the printed "
+        "table, and they have much in common: one arm ahead of all others, many close to each other, and the noisier "
+        "ones rather among the better.",
+        chart=styled(chart).to_dict(),
     )
 
 
@@ -271,31 +247,28 @@ def _seen_part(edge: Sequence[float]) -> list[tuple[float, float]]:
     ]
 
 
-def _rows_agree(constants: surrogate.Constants, corners: tuple[surrogate.Constants, ...]) -> Claim:
+def _rows_agree(corners: tuple[surrogate.Constants, ...]) -> Claim:
     """Claim that the rows of the baselines have one solution."""
     equations = surrogate.baseline_equations()
-    apart = [abs(one.left_side(constants) - one.regret.value) / one.slack(constants) for one in equations]
+    apart = [abs(one.left_side() - one.regret.value) / one.slack() for one in equations]
     return Claim(
         key="surrogate.rows-agree",
         text=f"All six rows of {', '.join(fig6.BASELINES)} agree, to rounding, on a largest mean of "
-        f"{surrogate.MEAN_MAX:g} and a largest std of {surrogate.STD_MAX:g}.",
-        holds=bool(corners) and all(one.holds(constants) for one in equations),
-        evidence=(
-            "differences as shares of what rounding allows: "
-            + ", ".join(f"{one.row} {one.reward_weight:g} {x:.2f}" for one, x in zip(equations, apart, strict=True))
-        ),
+        f"{surrogate.CONSTANTS.mean_max:g} and a largest std of {surrogate.CONSTANTS.std_max:g}.",
+        holds=bool(corners) and all(one.holds() for one in equations),
+        evidence="differences as shares of what rounding allows: "
+        + ", ".join(f"{one.row} {one.reward_weight:g} {x:.2f}" for one, x in zip(equations, apart, strict=True)),
     )
 
 
-def _unused_row_agrees(constants: surrogate.Constants) -> Claim:
+def _unused_row_agrees() -> Claim:
     """Claim that a row which was not solved from agrees."""
     row = surrogate.row_equation(fig6.FORCING_BALANCE, 0.95)
     return Claim(
         key="surrogate.unused-row-agrees",
         text="ForcingBalance's row for w = 0.95, which the constants were not solved from, agrees with them too.",
-        holds=row.holds(constants),
-        evidence=f"{row.left_side(constants):.3f}, give or take {row.slack(constants):.2f}; printed "
-        f"{row.regret.value:g}",
+        holds=row.holds(),
+        evidence=f"{row.left_side():.3f}, give or take {row.slack():.2f}; printed {row.regret.value:g}",
     )
 
 
@@ -328,16 +301,12 @@ def _in_percent(arms: Gaussian) -> Claim:
 
 def _same_aggregates(shipped: Gaussian, fits: dict[str, Gaussian]) -> Claim:
     """Claim that fits made anew are as close to the paper as the surrogate that comes with the package."""
-    theirs = surrogate.printed_aggregates()
-    ours = np.array(list(surrogate.aggregates(shipped.mean, shipped.std).values()))
-    printed_values = np.array([number.value for number in theirs.values()])
-    apart = max(
-        float(
-            (np.abs(np.array(list(surrogate.aggregates(arms.mean, arms.std).values())) - ours) / printed_values).max()
-        )
-        for arms in fits.values()
+    theirs = np.array([number.value for number in surrogate.printed_aggregates().values()])
+    ours, *others = (
+        np.array(list(surrogate.aggregates(arms.mean, arms.std).values())) for arms in (shipped, *fits.values())
     )
-    worst = float((np.abs(ours - printed_values) / printed_values).max())
+    apart = max(float((np.abs(other - ours) / theirs).max()) for other in others)
+    worst = float((np.abs(ours - theirs) / theirs).max())
     most = max(surrogate.sum_of_squares(arms) for arms in fits.values())
     return Claim(
         key="surrogate.same-aggregates",
@@ -386,32 +355,22 @@ def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
-def _rows_table(constants: surrogate.Constants) -> Table:
+def _rows_table() -> Table:
     """Return what each row says of the constants, and whether it agrees."""
     rows: list[list[Cell]] = []
     for weight in fig6.WEIGHTS:
         for row in (*fig6.BASELINES, fig6.FORCING_BALANCE):
             one = surrogate.row_equation(row, weight)
-            rows.append(
-                [
-                    row,
-                    weight,
-                    one.of_mean.value,
-                    one.of_std.value,
-                    one.left_side(constants),
-                    one.slack(constants),
-                    one.regret.value,
-                    "yes" if one.holds(constants) else "no",
-                ]
-            )
+            sides = [one.of_mean.value, one.of_std.value, one.left_side(), one.slack(), one.regret.value]
+            rows.append([row, weight, *sides, "yes" if one.holds() else "no"])
     return Table(
         key="surrogate-rows",
         title="What each row says of the largest mean and the largest std",
         columns=["row", "w", "times mean", "times std", "sum", "rounding", "printed regret", "agrees"],
         rows=rows,
         digits={"times mean": ".3f", "times std": ".3f", "sum": ".3f", "rounding": ".3f"},
-        note=f"The sum is taken with {constants.mean_max:g} and {constants.std_max:g}. ForcingBalance's rows were not "
-        "used to solve for them.",
+        note=f"The sum is taken with {surrogate.CONSTANTS.mean_max:g} and {surrogate.CONSTANTS.std_max:g}. "
+        "ForcingBalance's rows were not used to solve for them.",
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.charts import arm_share_chart, arm_share_record
 from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import (
     FIVE_ARMS,
@@ -280,7 +280,7 @@ def _figure(runs: Runs, target: FloatArray, frequency: FloatArray, regret: Float
         lines = [Line(name=name, step=runs.checkpoints, value=values[p]) for p, name in enumerate(NAMES)]
         return Panel(title=title, y_title=y_title, lines=lines)
 
-    chart = curve_panels_chart(
+    return curve_figure(
         [
             panel("Target", "largest distance from the optimum", target),
             panel("Frequency", "largest distance from the optimum", frequency),
@@ -288,12 +288,9 @@ def _figure(runs: Runs, target: FloatArray, frequency: FloatArray, regret: Float
         ],
         title="Drawing arms from the target slows the frequency, not the target (w = 0.9)",
         subtitle=f"ForcingBalance with forcing 1 on five arms; mean of {runs.replications.size} replications",
-    )
-    return Figure(
         key="fig8",
         caption="Two ways to follow the target on the five arms. From left to right: largest error of a share aimed "
         "at, largest error of a share of pulls, and rescaled regret. All axes are logarithmic.",
-        chart=chart.to_dict(),
     )
 
 
