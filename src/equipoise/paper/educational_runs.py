@@ -1,4 +1,4 @@
-"""The policies of the educational table played on 64 arms, and what every entry of the table is on them  [Fig. 6]."""
+"""The educational table: its printed numbers, its policies played on 64 arms, and the order of its rows  [Fig. 6]."""
 
 from __future__ import annotations
 
@@ -21,12 +21,71 @@ if TYPE_CHECKING:
     from equipoise.arms import Gaussian
     from equipoise.simulation.runs import Runs
 
+N_ARMS = 64
+HORIZON = 25_000
+REPLICATIONS = 100
+WEIGHTS = (0.95, 0.6)
+
+OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM = "optimum", "ForcingBalance", "UCB", "GAFS", "Uniform"
+ROWS = (OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM)
+BASELINES = (UCB, GAFS, UNIFORM)
+"""Rows that do not depend on the reward weight, but for their regret."""
+
+COLUMNS = {
+    "error": "error/std",
+    "reward": "reward/mean",
+    "regret": "rescaled regret",
+    "dcg": "RelDCG",
+    "rank": "RankErr",
+}
+"""Short names of the columns, and their headings; mean and std are the largest ones."""
+
 UCB_SCALE = 4.0
 """How wide UCB's bonus is on the surrogate: the paper does not say, and this gives about the reward it prints."""
 
 SCALES = (3.5, 4.0, 4.5)
 WIDE_SCALES = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Widths of the bonus that are tried to find the one that has a printed number: on the surrogate, and on given arms."""
+
+
+class Printed(NamedTuple):
+    """A number of the table, and half a unit of its last digit: every number has four, zeros at the end left out."""
+
+    value: float
+    rounding: float
+
+
+def key_of(row: str, column: str, reward_weight: float) -> str:
+    """Return the key in `expected.toml` of a number of the table.
+
+    Examples
+    --------
+    >>> key_of("ForcingBalance", "error", 0.6), key_of("UCB", "error", 0.6), key_of("UCB", "regret", 0.6)
+    ('fig6.forcing-balance-0.6.error', 'fig6.ucb.error', 'fig6.ucb.regret-0.6')
+    """
+    if row in BASELINES:
+        return f"fig6.{row.lower()}.{column}" + (f"-{reward_weight:g}" if column == "regret" else "")
+    name = "forcing-balance" if row == FORCING_BALANCE else row
+    return f"fig6.{name}-{reward_weight:g}.{column}"
+
+
+def columns_of(row: str) -> tuple[str, ...]:
+    """Return the columns that a row has numbers in: the optimum has no regret, and nothing is estimated for it."""
+    return ("error", "reward") if row == OPTIMUM else tuple(COLUMNS)
+
+
+def printed(row: str, column: str, reward_weight: float) -> Printed:
+    """Return a number as printed.
+
+    Examples
+    --------
+    >>> printed("Uniform", "regret", 0.95)
+    Printed(value=20.49, rounding=0.005)
+    """
+    number = expected_numbers()[key_of(row, column, reward_weight)]
+    if number.paper is None:
+        raise ValueError(f"{number.key} is not printed in the paper")
+    return Printed(number.paper, number.rounding)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +136,7 @@ class EducationalRuns:
 
 
 def policies(ucb_scale: float) -> dict[tuple[str, float | None], Policy]:
-    """Return the policies by row of the table, with the reward weight of those that have one."""
+    """Return the policies by row of the table and reward weight; baselines have none."""
     found: dict[tuple[str, float | None], Policy] = {
         (FORCING_BALANCE, weight): ForcingBalance(reward_weight=weight, forcing=1.0) for weight in WEIGHTS
     }
@@ -141,66 +200,6 @@ def entries() -> list[tuple[str, str, float]]:
         for column in columns_of(row)
         if row not in BASELINES or column == "regret" or weight == WEIGHTS[0]
     ]
-
-
-N_ARMS = 64
-HORIZON = 25_000
-REPLICATIONS = 100
-WEIGHTS = (0.95, 0.6)
-
-OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM = "optimum", "ForcingBalance", "UCB", "GAFS", "Uniform"
-ROWS = (OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM)
-BASELINES = (UCB, GAFS, UNIFORM)
-"""Rows that do not depend on the reward weight, but for their regret."""
-
-COLUMNS = {
-    "error": "error/std",
-    "reward": "reward/mean",
-    "regret": "rescaled regret",
-    "dcg": "RelDCG",
-    "rank": "RankErr",
-}
-"""Short names of the columns, and their headings; mean and std are the largest ones."""
-
-
-class Printed(NamedTuple):
-    """A number of the table, and half a unit of its last digit: every number has four, zeros at the end left out."""
-
-    value: float
-    rounding: float
-
-
-def key_of(row: str, column: str, reward_weight: float) -> str:
-    """Return the key in `expected.toml` of a number of the table.
-
-    Examples
-    --------
-    >>> key_of("ForcingBalance", "error", 0.6), key_of("UCB", "error", 0.6), key_of("UCB", "regret", 0.6)
-    ('fig6.forcing-balance-0.6.error', 'fig6.ucb.error', 'fig6.ucb.regret-0.6')
-    """
-    if row in BASELINES:
-        return f"fig6.{row.lower()}.{column}" + (f"-{reward_weight:g}" if column == "regret" else "")
-    name = "forcing-balance" if row == FORCING_BALANCE else row
-    return f"fig6.{name}-{reward_weight:g}.{column}"
-
-
-def columns_of(row: str) -> tuple[str, ...]:
-    """Return the columns that a row has numbers in: the optimum has no regret, and nothing is estimated for it."""
-    return ("error", "reward") if row == OPTIMUM else tuple(COLUMNS)
-
-
-def printed(row: str, column: str, reward_weight: float) -> Printed:
-    """Return a number as printed.
-
-    Examples
-    --------
-    >>> printed("Uniform", "regret", 0.95)
-    Printed(value=20.49, rounding=0.005)
-    """
-    number = expected_numbers()[key_of(row, column, reward_weight)]
-    if number.paper is None:
-        raise ValueError(f"{number.key} is not printed in the paper")
-    return Printed(number.paper, number.rounding)
 
 
 Order = tuple[tuple[str, ...], ...]

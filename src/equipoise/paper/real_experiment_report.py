@@ -138,7 +138,7 @@ def _main_table(replay: Replay) -> Table:
         note=f"All against the experiment as it was run. Price of 1%: how many {outcome} a weight gives up to make the "
         "average standard error one percent smaller. Larger error: of the arms' means, on average, as it was over "
         "replications; by formula: the average of sigma / sqrt(pulls) (Eq. 2); worst arm: the largest of these. The "
-        "bonus of UCB is in standard deviations, of which it is told the largest; sqrt(2) is that of UCB1.",
+        "bonus of UCB is in standard deviations, of which it knows the largest; UCB1 has sqrt(2).",
     )
 
 

@@ -269,7 +269,7 @@ def _plane_figure(table: fig6.EducationalRuns) -> Figure:
 
 
 def _drawn() -> list[tuple[str, float]]:
-    """Return the rows to draw: those that do not depend on the weight once."""
+    """Return the rows to draw; rows that do not depend on the weight are drawn once."""
     return [
         (row, weight)
         for row in fig6.ROWS

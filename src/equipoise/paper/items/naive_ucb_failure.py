@@ -126,7 +126,7 @@ def _played(work: Work, number: int, steps: list[int]) -> _Setting:
 
 
 def _example_target(pulls: int) -> float:
-    """Return what NaiveUCB would give arm 1 in the example of App. C after so many pulls of it."""
+    """Return the share that NaiveUCB aims at for arm 1, in the example of App. C, after some pulls of it."""
     stats = ArmStats.from_summary([pulls, 2], [0.0, 0.0], [2.0, 0.1])
     target = NaiveUCB(reward_weight=0.0, failure_probability=0.1).target(stats)
     return float("nan") if target is None else float(target[0])

@@ -24,7 +24,7 @@ STEPS = (50, 200, 1_000, 5_000, 20_000)
 CHECKPOINTS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 HORIZON = CHECKPOINTS[-1]
 REPLICATIONS, SLOW_REPLICATIONS, QUICK_SLOW_REPLICATIONS = 200, 40, 10
-"""The others solve from scratch at every step, and UCBExplore is played anew for every horizon."""
+"""The slow policies solve from scratch at every step, and UCBExplore needs separate runs for every horizon."""
 
 THOMPSON, OPTIMISTIC, EXPLORE, EQUAL = "ThompsonBalance", "OptimisticBalance", "UCBExplore", "Uniform"
 

@@ -211,7 +211,7 @@ def _arms_figure(instances: dict[str, Gaussian]) -> Figure:
     )
     return Figure(
         key="surrogate-arms",
-        caption="The arms of the surrogate and of fits made anew: their aggregates agree equally well with the printed "
+        caption="The arms of the surrogate and of new fits: their aggregates agree equally well with the printed "
         "table, and they have much in common: one arm ahead of all others, many close to each other, and the noisier "
         "ones rather among the better.",
         chart=styled(chart).to_dict(),
@@ -300,7 +300,7 @@ def _in_percent(arms: Gaussian) -> Claim:
 
 
 def _same_aggregates(shipped: Gaussian, fits: dict[str, Gaussian]) -> Claim:
-    """Claim that fits made anew are as close to the paper as the surrogate that comes with the package."""
+    """Claim that new fits are as close to the paper as the surrogate that comes with the package."""
     theirs = np.array([number.value for number in surrogate.printed_aggregates().values()])
     ours, *others = (
         np.array(list(surrogate.aggregates(arms.mean, arms.std).values())) for arms in (shipped, *fits.values())
@@ -318,7 +318,7 @@ def _same_aggregates(shipped: Gaussian, fits: dict[str, Gaussian]) -> Claim:
 
 
 def _same_predictions(shipped: Predictions, fits: dict[str, Predictions]) -> Claim:
-    """Claim that fits made anew say the same of rows that they have not seen."""
+    """Claim that new fits predict the same rows, which they have not seen."""
     apart = {}
     for name, predicted in fits.items():
         for entry, values in predicted.items():
@@ -384,7 +384,7 @@ def _aggregates_table(instances: dict[str, Gaussian]) -> Table:
     rows.append(["sum of squares", None, *(surrogate.sum_of_squares(arms) for arms in instances.values())])
     return Table(
         key="surrogate-aggregates",
-        title="Aggregates of the 64 arms: printed, of the surrogate, and of fits made anew",
+        title="Aggregates of the 64 arms: printed, of the surrogate, and of new fits",
         columns=["aggregate", "paper", *columns],
         rows=rows,
         digits=dict.fromkeys(columns, ".5g"),
