@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A curve; `spread`, if given, is drawn as a band of so much either way."""
+    """A curve; `spread`, if given, is the half-width of a band around it."""
 
     name: str
     step: IntArray
@@ -67,7 +67,7 @@ def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
     values = np.concatenate([line.value[np.isfinite(line.value) & (line.value > lowest)] for line in panel.lines])
     bottom, top = float(values.min()), float(values.max())
     rows = [row for line in panel.lines for row in _rows(line, log_scale=panel.log_scale)]
-    # No label is at the upper edge, where it would push the panel's title up.
+    # No label sits at the upper edge, where it would push the panel's title up.
     scale = (
         alt.Scale(type="log", nice=False) if panel.log_scale else alt.Scale(zero=True, nice=False, domainMax=1.05 * top)
     )
@@ -131,13 +131,13 @@ def _rule_layers(rules: dict[float, str]) -> list[Any]:
     base = alt.Chart(alt.Data(values=[{"step": step, "text": text} for step, text in rules.items()])).encode(x="step:Q")
     return [
         base.mark_rule(color=style.GREY, strokeDash=[1, 3], strokeWidth=1.5),
-        # Written above the picture, where no curve is.
+        # Above the picture, where there are no curves.
         base.mark_text(baseline="bottom", color=style.GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
     ]
 
 
 def settled_from(step: ArrayLike, value: ArrayLike, bound: float) -> int | None:
-    """Return the first step from which on the curve stays below a bound; None if it ends above it.
+    """Return the step from which the curve stays below a bound; None if it ends above it.
 
     Examples
     --------

@@ -29,7 +29,7 @@ WEIGHTS = (0.95, 0.6)
 OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM = "optimum", "ForcingBalance", "UCB", "GAFS", "Uniform"
 ROWS = (OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM)
 BASELINES = (UCB, GAFS, UNIFORM)
-"""Rows that do not depend on the reward weight, but for their regret."""
+"""Rows that do not depend on the reward weight, except in their regret."""
 
 COLUMNS = {
     "error": "error/std",
@@ -41,11 +41,11 @@ COLUMNS = {
 """Short names of the columns, and their headings; mean and std are the largest ones."""
 
 UCB_SCALE = 4.0
-"""How wide UCB's bonus is on the surrogate: the paper does not say, and this gives about the reward it prints."""
+"""Width of UCB's bonus on the surrogate. The paper does not give it; this one has about the printed reward."""
 
 SCALES = (3.5, 4.0, 4.5)
 WIDE_SCALES = (2.0, 3.0, 4.0, 5.0, 6.0)
-"""Widths of the bonus that are tried to find the one that has a printed number: on the surrogate, and on given arms."""
+"""Widths to try, to find the one that reproduces a printed number: on the surrogate, and on given arms."""
 
 
 class Printed(NamedTuple):
@@ -70,7 +70,7 @@ def key_of(row: str, column: str, reward_weight: float) -> str:
 
 
 def columns_of(row: str) -> tuple[str, ...]:
-    """Return the columns that a row has numbers in: the optimum has no regret, and nothing is estimated for it."""
+    """Return the columns a row has numbers in: the optimum has no regret and no estimates."""
     return ("error", "reward") if row == OPTIMUM else tuple(COLUMNS)
 
 
@@ -128,7 +128,7 @@ class EducationalRuns:
         return float(values.std(ddof=1) / np.sqrt(values.size))
 
     def step_up(self, lower: str, upper: str, column: str, reward_weight: float) -> tuple[float, float]:
-        """Return by how much a row's entry is above another's, and the standard error, paired by replication."""
+        """Return how far a row's entry is above another's, and its standard error, paired by replication."""
         difference = self.values[upper, column, reward_weight] - self.values[lower, column, reward_weight]
         # Two rows that are the same in every replication differ by a number that is known exactly.
         spread = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
@@ -145,7 +145,7 @@ def policies(ucb_scale: float) -> dict[tuple[str, float | None], Policy]:
 
 
 def educational_runs(work: Work) -> EducationalRuns:
-    """Play the table on the arms that the work was given, or on the surrogate."""
+    """Play the table on given arms, or on the surrogate."""
     arms = work.given_treefrog or treefrog_surrogate()
     is_given = work.given_treefrog is not None
     scale = matching_scales(work, arms, WIDE_SCALES)["reward", WEIGHTS[0]] if is_given else UCB_SCALE
@@ -192,7 +192,7 @@ def matching_scales(work: Work, arms: Gaussian, scales: Sequence[float] = SCALES
 
 
 def entries() -> list[tuple[str, str, float]]:
-    """Return row, column and weight of every different number of the table: baselines differ in their regret alone."""
+    """Return row, column and weight of every distinct number; baselines depend on the weight in their regret only."""
     return [
         (row, column, weight)
         for weight in WEIGHTS
@@ -203,7 +203,7 @@ def entries() -> list[tuple[str, str, float]]:
 
 
 Order = tuple[tuple[str, ...], ...]
-"""Rows from the smallest entry to the largest; those of a group are too close to tell, or not in the paper's order."""
+"""Rows from the smallest entry to the largest; rows in a group are too close to tell, or not in the paper's order."""
 
 REGRET: Order = ((FORCING_BALANCE,), (GAFS,), (UNIFORM,), (UCB,))
 REWARD: Order = ((UNIFORM,), (GAFS,), (OPTIMUM, FORCING_BALANCE), (UCB,))
@@ -222,11 +222,11 @@ ON_THE_SURROGATE: dict[tuple[str, float], Order] = {
 }
 
 CLEAR = 2.0
-"""Paired standard errors that a difference must have in the full number of replications to count."""
+"""How many paired standard errors a difference must have, with all replications, to count."""
 
 
 def order_claims(table: EducationalRuns) -> list[Claim]:
-    """Return a claim for each column and weight: the order of the rows in it."""
+    """Return a claim about the order of rows for each column and weight."""
     return [_claim(table, column, weight) for weight in WEIGHTS for column in COLUMNS]
 
 
@@ -243,7 +243,7 @@ def printed_order(column: str, reward_weight: float) -> Order:
 
 
 def not_as_printed(table: EducationalRuns, column: str, reward_weight: float) -> tuple[list[str], list[str]]:
-    """Return, in words, pairs of rows that are the other way round here, and pairs that are too close to tell."""
+    """Describe pairs of rows that are the other way round here, and pairs that are too close to tell."""
     turned, close = [], []
     for low, high in combinations(printed_order(column, reward_weight), 2):
         for lower, upper in product(low, high):
@@ -267,7 +267,7 @@ def order_words(order: Order) -> str:
 
 
 def _claim(table: EducationalRuns, column: str, weight: float) -> Claim:
-    # Steps in the order of the paper need not be seen where a user's own arms decide: they must not be contradicted.
+    # On a user's arms, the paper's order need not be confirmed, but it must not be contradicted.
     order = printed_order(column, weight) if table.is_given else ON_THE_SURROGATE[column, weight]
     least = -4.0 if table.is_given else _needed(table)
     steps = {
@@ -295,7 +295,7 @@ def _claim(table: EducationalRuns, column: str, weight: float) -> Claim:
 
 
 def _needed(table: EducationalRuns) -> float:
-    """Return how clear a difference must be: with fewer replications the same one is less so."""
+    """Return how many standard errors a difference must have; fewer replications make it less clear."""
     return CLEAR * math.sqrt(min(1.0, table.runs.replications.size / REPLICATIONS))
 
 

@@ -235,24 +235,24 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Ours beside theirs."""
+    """Our number beside the expected one."""
 
     expected: Expected
     measured: Measured
 
     @property
     def allowed(self) -> float:
-        """Largest difference that is no miss: the tolerance and four standard errors of our mean."""
+        """Largest difference that still matches: the tolerance plus four standard errors of our mean."""
         return self.expected.tolerance + 4 * (self.measured.standard_error or 0.0)
 
     @property
     def holds(self) -> bool:
-        """Whether ours is what it must be."""
+        """Whether our number is close enough to the expected one."""
         return math.isfinite(self.measured.value) and abs(self.measured.value - self.expected.value) <= self.allowed
 
     @property
     def verdict(self) -> str:
-        """One word or two: "matches", "differs, as known" from what the paper prints, or "missed"."""
+        """Either "matches", "differs, as known" (from what the paper prints) or "missed"."""
         if not self.holds:
             return "missed"
         return "differs, as known" if self.expected.differs else "matches"
@@ -269,7 +269,7 @@ def expected_numbers() -> dict[str, Expected]:
     ('Fig. 4', 0.0794, 0.078553)
     """
     text = files("equipoise.paper").joinpath("expected.toml").read_text(encoding="utf-8")
-    # A printed number that can be matched is written once.
+    # The file gives a printed number that can be matched once.
     numbers = [Expected(**{"value": table.get("paper")} | table) for table in tomllib.loads(text)["number"]]
     by_key = {number.key: number for number in numbers}
     if len(by_key) != len(numbers):
@@ -284,7 +284,7 @@ def compare(measured: list[Measured]) -> list[Comparison]:
 
 
 def _for_data(expected: Expected, measured: Measured) -> Expected:
-    """Return what is expected of the paper's own data if the number was measured on them: what is printed."""
+    """Return what to expect; on the paper's own data, the printed number."""
     if not measured.as_printed or expected.paper is None:
         return expected
     reason = "half a unit of the last digit printed"

@@ -237,7 +237,7 @@ def wider_bonuses(replay: Replay) -> str:
 
 
 def limits(replay: Replay) -> list[str]:
-    """Say what a trial that is played again cannot tell."""
+    """Say what a replay cannot tell."""
     experiment = replay.experiment
     return [
         f"The means of the trial are taken for true. About {experiment.noise_share:.0%} of the variance between them "
@@ -247,18 +247,18 @@ def limits(replay: Replay) -> list[str]:
 
 
 def excess(row: GainAndLoss) -> float:
-    """Return how many times the error by formula the error of the estimates was."""
+    """Return the ratio of the estimates' error to the error by formula."""
     return (1 + row.loss.value) / (1 + row.formula_loss.value)
 
 
 def percent(mean: Mean) -> str:
-    """Return a share in percent, with a digit after the point where there are few before it."""
+    """Format a share in percent, with a decimal if it is below 10%."""
     value = 100 * mean.value
     return f"{value:.1f}%" if abs(value) < 10 else f"{value:.0f}%"
 
 
 def rounded(value: float) -> str:
-    """Return a count with as many digits as its noise leaves.
+    """Format a count with as many digits as its noise leaves.
 
     Examples
     --------

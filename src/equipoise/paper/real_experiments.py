@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from equipoise.simulation.runs import Runs
 
 GROUP = 10
-"""People of the flu experiment who are sent the same message at once."""
+"""How many people of the flu experiment are sent the same message at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class RealExperiment:
 
     @property
     def shares(self) -> FloatArray:
-        """The shares of participants that the arms really had."""
+        """The shares of participants that the arms had."""
         return np.asarray(self.people / self.n_people)
 
     @property
@@ -194,7 +194,7 @@ class Replay:
 
     @cached_property
     def rows(self) -> list[GainAndLoss]:
-        """Every policy, the experiment as it was run first."""
+        """Every policy; the first is the experiment as it was run."""
         dial = [(self.dial_runs.select(policies=[k]), weight) for k, weight in enumerate(self.reward_weights)]
         ucb = [(self.ucb_runs.select(policies=[k]), bonus) for k, bonus in enumerate(self.bonuses)]
         return [
@@ -300,7 +300,7 @@ def _replay(
     replications: int,
     thompson_replications: int,
 ) -> Replay:
-    """Play an experiment with as many people as it had: as it was run, at the weights, by UCB and Thompson sampling."""
+    """Play an experiment as it was run, at the weights, by UCB and by Thompson sampling, with all its people."""
 
     def played(policies: Sequence[Policy], count: int = replications) -> Runs:
         horizon = experiment.n_pulls
@@ -319,7 +319,7 @@ def _replay(
 
 
 def _mean(values: FloatArray) -> Mean:
-    # What is the same in every replication has no standard error but that of rounding.
+    # Values that are the same in every replication differ by rounding only.
     is_same = np.ptp(values) <= 1e-9 * abs(values).max()
     return Mean(float(values.mean()), 0.0 if is_same else float(values.std(ddof=1) / np.sqrt(values.size)))
 

@@ -265,7 +265,7 @@ def _arms_of(logarithms: FloatArray, noisiest: int) -> tuple[FloatArray, FloatAr
 
 
 def _least_squares(residuals: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Return where the sum of squares is least, by the method of Levenberg and Marquardt with numerical derivatives."""
+    """Minimise the sum of squares by the Levenberg-Marquardt method with numerical derivatives."""
     step, damping = 1e-6, 1e-2
     place, now = start, residuals(start)
     for _ in range(200):

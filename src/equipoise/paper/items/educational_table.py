@@ -33,7 +33,7 @@ WHY = {
     ("dcg", 0.95): "RelDCG counts mistakes among the best arms most, and ForcingBalance with w = 0.95 pulls those "
     "most. On these arms that outweighs the fewer pulls of the others; in the paper it does not.",
 }
-"""Reasons for what is the other way round on the surrogate."""
+"""Why some rows are the other way round on the surrogate."""
 
 
 def compute(work: Work) -> Finding:
@@ -75,7 +75,7 @@ def _found(table: fig6.EducationalRuns) -> list[str]:
 
 
 def _orders(table: fig6.EducationalRuns) -> list[str]:
-    """Return what the paper's order of rows is not here, column by column."""
+    """Describe where rows are not in the paper's order, column by column."""
     paragraphs, close_calls = [], []
     for weight in fig6.WEIGHTS:
         for column, heading in fig6.COLUMNS.items():
@@ -211,7 +211,7 @@ def _plane_figure(table: fig6.EducationalRuns) -> Figure:
             axis=alt.Axis(tickCount=6, format=".3f"),
         )
         key = legend(names, 800, points=True)
-        # What lies far outside the panel is not seen, but makes drawing slow.
+        # Points far outside the panel are invisible, but make drawing slow.
         seen = [row for row in rows if _is_in(row, x_range, y_range)]
         near = [
             curve[k]

@@ -30,7 +30,7 @@ REPLICATIONS = 100
 
 NAIVE = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1)
 NAIVE_CUT_HIGHER = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1, smallest_std=0.1)
-"""The paper cuts its bounds on the variance off at 0.01; this is that number read as a variance, not as a std."""
+"""The paper truncates its bounds on the variance at 0.01; here that is a variance, in `NAIVE` a standard deviation."""
 
 FORCING = ForcingBalance(reward_weight=WEIGHT)
 EARLY = 20

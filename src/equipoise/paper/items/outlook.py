@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORCINGS = (0.01, 0.1, 0.3, 1.0, 3.0)
 PAPER, LESS = 1.0, 0.3
 STEPS = (50, 200, 1_000, 5_000, 20_000)
-"""Of the tables; the charts have some between."""
+"""Of the tables; the charts have more."""
 CHECKPOINTS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 HORIZON = CHECKPOINTS[-1]
 REPLICATIONS, SLOW_REPLICATIONS, QUICK_SLOW_REPLICATIONS = 200, 40, 10
@@ -31,7 +31,7 @@ THOMPSON, OPTIMISTIC, EXPLORE, EQUAL = "ThompsonBalance", "OptimisticBalance", "
 
 @dataclass(frozen=True)
 class Setting:
-    """Arms to play on and the weight to do it with."""
+    """Arms to play on, and the reward weight."""
 
     key: str
     title: str
@@ -202,7 +202,7 @@ def _table(curves: Curves) -> Table:
     rows: list[list[Cell]] = []
     for name, values in curves.regret.items():
         summary = summarise(values, axis=0)
-        # What is the same in every replication has no standard error but that of rounding.
+        # Values that are the same in every replication differ by rounding only.
         spread = np.where(np.ptp(values, axis=0) < 1e-9 * summary.mean, 0.0, summary.standard_error)
         numbers = [(float(summary.mean[k]), float(spread[k])) for k in map(CHECKPOINTS.index, STEPS)]
         rows.append([name, values.shape[0], *(number for pair in numbers for number in pair)])

@@ -65,7 +65,7 @@ def compute(work: Work) -> Finding:
 
 
 def _rises(runs: Runs, even_regret: float) -> Claim:
-    """While all pulls are forced the shares after whole rounds are even, and so is the regret."""
+    """While all pulls are forced, shares are even after whole rounds, so the regret is known exactly."""
     rounds = range(FIVE_ARMS.n_arms, EXPLORED + 1, FIVE_ARMS.n_arms)
     values = runs.rescaled_regret(reward_weight=WEIGHT)[0][:, [place_of(runs, n) for n in rounds]]
     off = float(np.abs(values / (even_regret * np.sqrt(rounds)) - 1).max())

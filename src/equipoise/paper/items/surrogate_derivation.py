@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHIPPED = "surrogate"
 NOISIEST = (4, 31)
-"""Which arm is the noisiest in the fits that are made here, counted from the best: the table does not say."""
+"""Which arm, counted from the best, is the noisiest in our fits; the table does not say."""
 
 FIT_REPLICATIONS = 40
 
@@ -130,7 +130,7 @@ def _differs(instances: dict[str, Gaussian]) -> list[str]:
 
 
 def _constants_figure(corners: Sequence[surrogate.Constants], solution: surrogate.Constants) -> Figure:
-    """Draw the two edges of the strip of each row, and in grey what lies in all strips."""
+    """Draw the edges of the strip that each row allows, and their intersection in grey."""
     alt = altair()
     drawn = {f"{one.row}, w = {one.reward_weight:g}": _edges(one) for one in surrogate.baseline_equations()}
     names = [name for name, edges in drawn.items() if any(map(_is_seen, edges))]
@@ -184,7 +184,7 @@ def _constants_figure(corners: Sequence[surrogate.Constants], solution: surrogat
 
 
 def _arms_figure(instances: dict[str, Gaussian]) -> Figure:
-    """Draw mean and standard deviation of the arms of some instances, each with marks of its own."""
+    """Draw mean and standard deviation of the arms, with different marks for each instance."""
     alt = altair()
     names = list(instances)
     rows = [
@@ -238,7 +238,7 @@ def _in_turn(names: list[str], styles: Sequence[Any]) -> Any:
 
 
 def _seen_part(edge: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the ends of a line within the picture; what lies far outside makes drawing slow, though it is not seen."""
+    """Return the ends of a line within the picture; invisible parts far outside make drawing slow."""
     (left, right), (first, last) = MEAN_RANGE, edge
     stds = [min(max(std, STD_RANGE[0]), STD_RANGE[1]) for std in edge]
     return [
@@ -262,7 +262,7 @@ def _rows_agree(corners: tuple[surrogate.Constants, ...]) -> Claim:
 
 
 def _unused_row_agrees() -> Claim:
-    """Claim that a row which was not solved from agrees."""
+    """Claim that a row that was not used to solve for the constants agrees."""
     row = surrogate.row_equation(fig6.FORCING_BALANCE, 0.95)
     return Claim(
         key="surrogate.unused-row-agrees",
@@ -274,7 +274,7 @@ def _unused_row_agrees() -> Claim:
 
 def _divided_by_std(solved: surrogate.Constants) -> Claim:
     """Claim that errors are printed in units of the largest std."""
-    # If errors were divided by the variance, what was solved for would be the variance.
+    # If errors were divided by the variance, the solution would be the variance.
     largest = math.sqrt(solved.std_max)
     average = fig6.printed(fig6.UNIFORM, "error", 0.95).value / math.sqrt(fig6.N_ARMS) * solved.std_max
     return Claim(
@@ -324,7 +324,7 @@ def _same_predictions(shipped: Predictions, fits: dict[str, Predictions]) -> Cla
         for entry, values in predicted.items():
             spread = math.hypot(_standard_error(values), _standard_error(shipped[entry]))
             apart[name, entry] = (float(values.mean() / shipped[entry].mean() - 1), 4 * spread / shipped[entry].mean())
-    # What is not in the aggregates differs a little with the arms; the rows must stay what they are.
+    # Numbers that the aggregates do not determine may differ a little between fits.
     holds = all(abs(off) < 0.1 + allowed for off, allowed in apart.values())
     (worst_fit, worst_entry), (off, _) = max(apart.items(), key=lambda pair: abs(pair[1][0]))
     return Claim(
@@ -337,7 +337,7 @@ def _same_predictions(shipped: Predictions, fits: dict[str, Predictions]) -> Cla
 
 
 def _predict(work: Work, arms: Gaussian, replications: int) -> Predictions:
-    """Play the policies of those rows on the arms."""
+    """Play the policies of the `PREDICTED` rows."""
     known = fig6.policies(fig6.UCB_SCALE)
     chosen = {
         (row, weight): known[row, weight if row == fig6.FORCING_BALANCE else None] for row, weight, _ in PREDICTED
@@ -356,7 +356,7 @@ def _standard_error(values: FloatArray) -> float:
 
 
 def _rows_table() -> Table:
-    """Return what each row says of the constants, and whether it agrees."""
+    """Return what each row says about the constants, and whether it agrees."""
     rows: list[list[Cell]] = []
     for weight in fig6.WEIGHTS:
         for row in (*fig6.BASELINES, fig6.FORCING_BALANCE):

@@ -102,7 +102,7 @@ def _pulls_are_even(runs: Runs) -> Claim:
 
 
 def _lags(step: IntArray, target_error: FloatArray, frequency_error: FloatArray) -> Claim:
-    """Errors are relative to the best share; both must come close for good, and the frequency clearly later."""
+    """Errors are relative to the best share. Both must come close and stay close, the frequency clearly later."""
     bounds = (0.2, 0.1)
     times = [(settled_from(step, target_error, b), settled_from(step, frequency_error, b)) for b in bounds]
     words = [
@@ -163,7 +163,7 @@ FIG3_CENTRE = Item(
 
 NAMES = ("tracking the largest gap", "drawing from the target")
 LATE = (5_000, 20_000)
-"""Where the rules are compared: estimates are good, and shares are not all forced any more."""
+"""Where the rules are compared: estimates are good, and few pulls are forced."""
 
 
 def compute_ablation(work: Work) -> Finding:
