@@ -173,11 +173,11 @@ def test_the_table_has_ours_and_theirs(findings):
     assert all("surrogate" in text for text in [*titles, *(table.title for table in finding.tables)])
 
 
-def test_it_is_told_what_the_surrogate_contradicts(findings):
-    told = " ".join(findings["fig6"].differs)
-    assert "RelDCG, w = 0.95: the paper has GAFS before ForcingBalance" in told
-    assert "error/std, w = 0.6: the paper has optimum before GAFS" in told
-    assert "the paper does not give the scale" in told
+def test_the_text_says_what_the_surrogate_contradicts(findings):
+    text = " ".join(findings["fig6"].differs)
+    assert "RelDCG, w = 0.95: the paper has GAFS before ForcingBalance" in text
+    assert "error/std, w = 0.6: the paper has optimum before GAFS" in text
+    assert "the paper does not give the scale" in text
     assert "better than the optimum" in " ".join(findings["surrogate"].differs)
 
 
@@ -190,7 +190,7 @@ def test_the_order_of_a_column_can_fail(work):
     assert failed == {"fig6.order-of-regret-0.95"}
 
 
-def test_what_holds_is_the_printed_order_but_where_it_is_told():
+def test_what_holds_is_the_printed_order_except_where_the_text_says_so():
     for (column, weight), order in ON_THE_SURROGATE.items():
         place = {row: k for k, group in enumerate(order) for row in group}
         theirs = {row: k for k, group in enumerate(printed_order(column, weight)) for row in group}
