@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.simulation import sweeps as playing
-from equipoise.simulation import workers as backends
+from equipoise.simulation import sweeps, workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +87,7 @@ def test_a_cluster_gives_what_this_machine_gives(
     assert not (tmp_path / "far.npz.parts").exists()
 
 
-def process_of(number: int) -> tuple[int, int]:
+def process_of(_shared: Any, number: int) -> tuple[int, int]:
     time.sleep(0.05)
     return number, os.getpid()
 
@@ -97,12 +96,10 @@ def process_of(number: int) -> tuple[int, int]:
 def test_the_work_is_done_by_two_processes_or_more_and_not_by_this_one(
     backend: str, request: pytest.FixtureRequest
 ) -> None:
-    import joblib
-
     address = request.getfixturevalue(f"{backend}_cluster")
-    with backends.parallel_calls(backend, None, address) as (parallel, n_workers, _):
-        answers = list(parallel(joblib.delayed(process_of)(number) for number in range(20)))
-    assert n_workers == 2
+    with workers.connected(backend, None, address, ARMS) as (n_at_once, results_of):
+        answers = list(results_of(process_of, [(number,) for number in range(20)]))
+    assert n_at_once == 2
     assert sorted(number for number, _ in answers) == list(range(20))
     processes = {process for _, process in answers}
     assert len(processes) >= 2
@@ -146,7 +143,7 @@ def test_what_fails_far_away_is_told_here(backend: str, request: pytest.FixtureR
 def test_a_sweep_begun_here_is_finished_on_a_cluster(
     dask_cluster: str, expected: tuple[eq.Runs, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played = playing._played
+    played = sweeps._played
     calls = []
 
     def twice_and_no_more(*arguments: Any) -> Any:
@@ -155,7 +152,7 @@ def test_a_sweep_begun_here_is_finished_on_a_cluster(
             raise KeyboardInterrupt
         return played(*arguments)
 
-    monkeypatch.setattr(playing, "_played", twice_and_no_more)
+    monkeypatch.setattr(sweeps, "_played", twice_and_no_more)
     with pytest.raises(eq.SweepInterrupted) as stopped:
         eq.sweep(STUDY, tmp_path / "both.npz", workers=1, chunk=5)
     assert stopped.value.n_finished == 10
@@ -179,28 +176,18 @@ DATA = eq.Empirical(values=[np.random.default_rng(k).normal(k, 1, 20_000) for k 
 def test_much_data_is_brought_to_the_workers_and_not_with_every_task(
     backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pickle
-
-    import joblib
-
     address = request.getfixturevalue(f"{backend}_cluster")
-    sizes: list[int] = []
-    delayed = joblib.delayed
+    pack, packed = eq.Arms.__getstate__, []
 
-    def measured(function: Any) -> Any:
-        def call(sent: Any, *arguments: Any) -> Any:
-            # Dask sends a future by its name, Ray a parcel with a reference in it; neither can be pickled just so.
-            sizes.append(len(pickle.dumps(sent)) if isinstance(getattr(sent, "content", None), np.ndarray) else 0)
-            return delayed(function)(sent, *arguments)
+    def counted(self: eq.Arms) -> dict[str, Any]:
+        packed.append(1)
+        return pack(self)
 
-        return call
-
-    monkeypatch.setattr(joblib, "delayed", measured)
-    study = eq.Study(policies=POLICIES[:2], arms=DATA, horizons=[300], replications=8, seed=2)
+    monkeypatch.setattr(eq.Arms, "__getstate__", counted)
+    study = eq.Study(policies=POLICIES[:2], arms=DATA, horizons=[300], replications=20, seed=2)
     (runs,) = eq.sweep(study, backend=backend, scheduler=address, chunk=2)
-    assert len(sizes) == 8
-    assert max(sizes) < 10_000
-    assert runs == eq.simulate(study.policies, DATA, 300, 8, seed=2)
+    assert 1 <= len(packed) <= 4  # there are 20 tasks
+    assert runs == eq.simulate(study.policies, DATA, 300, 20, seed=2)
     assert runs.arm_names == ("a", "b", "c")
 
 

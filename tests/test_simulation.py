@@ -543,7 +543,7 @@ def test_bad_arguments_are_refused_before_any_work(change, message, monkeypatch)
     def never(*arguments, **options):
         raise AssertionError("work began")
 
-    monkeypatch.setattr("equipoise.simulation.players.mover", never)
+    monkeypatch.setattr("equipoise.simulation.simulator.new_arena", never)
     arguments = {"policies": eq.UCB(), "arms": FIVE, "horizon": 100, "replications": 2, "seed": 1} | change
     with pytest.raises(eq.InvalidInput, match=message):
         eq.simulate(**arguments)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from equipoise.arm_tables import Arms
     from equipoise.charts import AllocationRecord
     from equipoise.pareto import Frontier
+    from equipoise.simulation.runs import SummaryRow
     from equipoise.simulation.study import Study
-    from equipoise.simulation.sweep_tables import SummaryRow
 
 Format: TypeAlias = Literal["table", "json", "csv"]
 COMPILING = "compiling, once: the next start will be quick"

@@ -8,12 +8,12 @@ import json
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput, MissingExtra
+from equipoise.errors import InvalidInput
+from equipoise.files import polars, replacing
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import COUNTED, DEFAULT_VALUE, EXPIRED, REWARD, REWARDED, STATES, WAITING
 
@@ -63,7 +63,7 @@ def export(
     pieces = _pieces(transaction, experiment, state)
     if path is None:
         return _write_open(pieces, target, chosen)
-    with _replacing(path) as partial:
+    with replacing(path) as partial:
         if chosen == "parquet":
             return _write_parquet(pieces, partial)
         with partial.open("w", encoding="utf-8", newline="") as file:
@@ -138,11 +138,9 @@ def _write_text(pieces: Iterator[list[tuple[Any, ...]]], file: IO[str], form: st
 
 
 def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
-    try:
-        import polars as pl
-        from polars.io.plugins import register_io_source
-    except ImportError as error:
-        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'") from error
+    pl = polars()
+    from polars.io.plugins import register_io_source
+
     instants = pl.Datetime("us", "UTC")
     kinds: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64, instants, pl.String)
     schema = pl.Schema(dict(zip(COLUMNS, (*kinds, pl.Float64, pl.String), strict=True)))
@@ -165,17 +163,6 @@ def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
 
     register_io_source(with_first, schema=schema).sink_parquet(path)
     return count
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to, whose file takes the place of another only when it is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 FORMATS = ("csv", "jsonl", "parquet")

@@ -125,13 +125,13 @@ def advance(
     per_arm: FloatArray,
     seed: int,
     replication: int,
-    until: int,
     checkpoints: IntArray,
     arena: Arena,
     out_pulls: IntArray,
     out_mean: FloatArray,
     out_std: FloatArray,
     out_target: FloatArray,
+    until: int,
 ) -> bool:
     """Play up to step `until`; return False if an external arm is out of rewards first."""
     # Arrays are taken out of the record once: passing it on would count references to all of them at every step.
@@ -206,13 +206,13 @@ def advance_with(
     parameters: Any,
     seed: int,
     replication: int,
-    until: int,
     checkpoints: IntArray,
     arena: Arena,
     out_pulls: IntArray,
     out_mean: FloatArray,
     out_std: FloatArray,
     out_target: FloatArray,
+    until: int,
 ) -> bool:
     """Play up to step `until`; return False if an external arm is out of rewards first.
 

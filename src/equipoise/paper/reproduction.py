@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import equipoise
-from equipoise.charts.style import unchecked_parts
 from equipoise.errors import InvalidInput, UnknownName
+from equipoise.files import replacing
 from equipoise.paper.findings import Claim, Comparison, Finding, Item, compare
 from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
@@ -138,8 +138,7 @@ def reproduce(
 def _compute(item: Item, work: Work, on_progress: Callable[[Progress], None]) -> Finding:
     before, start = work.n_steps, time.perf_counter()
     work.on_progress = lambda n_steps: on_progress(Progress(item, n_steps - before))
-    with unchecked_parts():
-        finding = item.compute(work)
+    finding = item.compute(work)
     return replace(finding, n_steps=work.n_steps - before, seconds=time.perf_counter() - start)
 
 
@@ -153,8 +152,8 @@ def _made(folder: Path) -> Path:
 
 
 def _keep(path: Path, finding: Finding, work: Work) -> None:
-    # If this is interrupted, `_load` does not accept the file.
-    path.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
+    with replacing(path) as partial:
+        partial.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
 
 
 def _load(path: Path, work: Work) -> Finding | None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, NaiveUCB
+from equipoise.simulation.runs import place_of
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:

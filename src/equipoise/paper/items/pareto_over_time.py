@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.bands import place_of
 from equipoise.charts.frontiers import curve_layers, frontier_record
 from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
@@ -15,6 +14,7 @@ from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, Work
 from equipoise.policies import ForcingBalance
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, Work, tracked_runs
+from equipoise.simulation.runs import place_of
 from equipoise.theory import exploration_end
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.charts import arm_share_chart, arm_share_record
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
@@ -23,6 +22,7 @@ from equipoise.paper.instances import (
     tracked_runs,
 )
 from equipoise.paper.items.regret_over_time import EXPLORED
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
