@@ -1,7 +1,8 @@
-"""What an experiment reads and writes, as methods on one open transaction; rows are plain tuples."""
+"""What an experiment reads and writes in one open transaction; rows are plain tuples."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -29,7 +30,7 @@ class Head(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """An experiment as it is listed."""
+    """An experiment in a list of all."""
 
     name: str
     state: str
@@ -41,7 +42,7 @@ class Summary(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key to the service, which knows only the hash of its secret; instants are microseconds."""
+    """A key of the service, with the hash of its secret; instants are in microseconds."""
 
     id: str
     hash: str
@@ -55,7 +56,7 @@ class Key(NamedTuple):
     last_used_at: int | None = None
 
 
-_HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
+HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
 _ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ? WHERE id = ?"
 _CONFIGURATION = sa.select(_experiments.c.name, _experiments.c.created_at, _experiments.c.configuration).where(
     _experiments.c.id == sa.bindparam("experiment")
@@ -102,17 +103,43 @@ _TOUCH = (
     )
     .values(last_used_at=sa.bindparam("at"))
 )
-_UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
+UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
 
 
-class Transaction:
-    """One open transaction."""
+class Transaction(ABC):
+    """One open transaction.
+
+    The few statements that every ask and tell runs are in the driver's own words, past SQLAlchemy, in a subclass for
+    each kind of database.
+    """
 
     def __init__(self, database: Database, connection: sa.Connection) -> None:
         self.database = database
         self.connection = connection
+        self.driver: Any = connection.connection.driver_connection
+        """The driver's connection: for one statement SQLAlchemy takes as long as SQLite itself."""
         self._locked: Head | None = None
-        self._units: tuple[list[str], Sequence[Sequence[Any]]] = [], ()
+
+    # In the driver's own words
+
+    @abstractmethod
+    def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows; `?` is a placeholder in it."""
+
+    @abstractmethod
+    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
+        """Return the `UNIT_COLUMNS` of units' events; those of one unit in the order of the log."""
+
+    @abstractmethod
+    def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, all columns but the experiment; they replace rows with the same key, except in the log."""
+
+    @abstractmethod
+    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query in chunks; `?` is a placeholder in the statement."""
+
+    def buffer_writes(self) -> None:  # noqa: B027  (SQLite gains nothing by it)
+        """Promise that only `put` and `advance` follow, so that they may be sent with the commit."""
 
     # Reading
 
@@ -139,16 +166,11 @@ class Transaction:
         )
         return [Summary(*row) for row in self.connection.execute(statement)]
 
-    def lock(self, experiment: int, units: list[str]) -> None:
-        """Wait until no other transaction writes to an experiment, and keep it so; look up units in the same go."""
-        row, found = self.database.lock(self.connection, _HEAD, experiment, units, _UNIT_COLUMNS)
-        self._locked, self._units = Head(*row), (units, found)
-
     def head(self, experiment: int) -> Head:
         """Return where an experiment stands."""
         if self._locked is not None and self._locked.id == experiment:
             return self._locked
-        [row] = self.database.execute(self.connection, _HEAD, experiment)
+        [row] = self.execute(HEAD, experiment)
         return Head(*row)
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
@@ -158,25 +180,19 @@ class Transaction:
 
     def arms(self, experiment: int, after: int = -1) -> Sequence[Sequence[Any]]:
         """Return the arms that an event later than `after` changed, in order."""
-        return self.database.execute(self.connection, _ARMS, experiment, after)
-
-    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
-        """Return unit, kind, arm, decision, at, reward, probability, forced and counted of units' events."""
-        if self._locked is not None and self._locked.id == experiment and units is self._units[0]:
-            return self._units[1]
-        return self.database.unit_events(self.connection, experiment, units, _UNIT_COLUMNS)
+        return self.execute(_ARMS, experiment, after)
 
     def due(self, experiment: int, now: int, limit: int) -> Sequence[Sequence[Any]]:
-        """Return what is pending and due, in the order in which it fell due."""
+        """Return the pending rows that are due, oldest first."""
         return self.connection.execute(_DUE, {"experiment": experiment, "now": now, "limit": limit}).fetchall()
 
     def n_due(self, experiment: int, now: int) -> dict[int, int]:
-        """Return for each arm how many units without a reward are due and not settled."""
+        """Return for each arm the number of units without a reward that are due and not settled."""
         rows = self.connection.execute(_N_DUE, {"experiment": experiment, "now": now})
         return {int(arm): int(count) for arm, count in rows}
 
     def last_held(self, experiment: int) -> int | None:
-        """Return when the last window of a reward that is held back passes, if there is one."""
+        """Return when the window of the last held-back reward closes, if there is one."""
         found = self.connection.execute(_LAST_HELD, {"experiment": experiment}).scalar()
         return None if found is None else int(found)
 
@@ -202,14 +218,10 @@ class Transaction:
         return None if row is None else Key(*row)
 
     def keys_mark(self) -> Sequence[Any]:
-        """Return what is another one whenever a key was added or revoked, which is quicker to read than all keys."""
+        """Return a fingerprint of the keys, cheaper than reading them, that a new or revoked key changes."""
         counts = (sa.func.count(), sa.func.count(_keys.c.revoked_at), sa.func.count(_keys.c.expires_at))
         last = (sa.func.max(_keys.c[name]) for name in ("created_at", "revoked_at", "expires_at"))
         return tuple(self.connection.execute(sa.select(*counts, *last).select_from(_keys)).one())
-
-    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
-        return self.database.stream(self.connection, statement, *values)
 
     # Writing
 
@@ -227,37 +239,21 @@ class Transaction:
         key = self.connection.execute(sa.insert(_experiments).values(values)).inserted_primary_key
         return int(key[0])  # type: ignore[index]
 
-    def begin_last_writes(self) -> None:
-        """Promise that only `append`, `put_arms`, `put_pending` and `advance` follow, and then the end."""
-        self.database.begin_last_writes(self.connection)
-
-    def append(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Append events."""
-        self.database.put(self.connection, _events, experiment, rows, replace=False)
-
-    def put_arms(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Write arms, new or changed."""
-        self.database.put(self.connection, _arms, experiment, rows, replace=True)
-
-    def put_pending(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Write what is pending, new or changed."""
-        self.database.put(self.connection, _pending, experiment, rows, replace=True)
-
     def forget_pending(self, experiment: int, keys: Sequence[tuple[int, int]]) -> None:
-        """Remove what is no longer pending, by due time and decision."""
+        """Delete pending rows, by due time and decision."""
         self.connection.execute(_FORGET, [{"experiment": experiment, "due": due, "of": of} for due, of in keys])
 
     def forget_all_pending(self, experiment: int) -> None:
-        """Remove everything pending of an experiment."""
+        """Delete all pending rows of an experiment."""
         self.connection.execute(sa.delete(_pending).where(_pending.c.experiment == experiment))
 
     def advance(self, experiment: int, state: str, n_events: int, n_decisions: int) -> None:
         """Write where the experiment stands now."""
         self._locked = None
-        self.database.execute(self.connection, _ADVANCE, state, n_events, n_decisions, experiment)
+        self.execute(_ADVANCE, state, n_events, n_decisions, experiment)
 
     def configure(self, experiment: int, configuration: str, event: int) -> None:
-        """Write a changed configuration, with the event that changed it."""
+        """Write a new configuration, and the event that changed it."""
         values = {"new_configuration": configuration, "new_configured": event}
         self.connection.execute(_CONFIGURE, {"experiment": experiment, **values})
 
@@ -266,10 +262,10 @@ class Transaction:
         self.connection.execute(sa.insert(_keys).values(Key(*key)._asdict()))
 
     def revoke_key(self, key: str, at: int) -> None:
-        """Note when a key was revoked; the first time stands."""
+        """Write when a key was revoked; the first time stands."""
         self.connection.execute(_REVOKE, {"of": key, "at": at})
 
     def touch_keys(self, uses: Sequence[tuple[str, int]]) -> None:
-        """Note when keys were used last; an earlier use changes nothing."""
+        """Write when keys were last used; an earlier use changes nothing."""
         if uses:
             self.connection.execute(_TOUCH, [{"of": key, "at": at} for key, at in uses])
