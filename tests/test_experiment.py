@@ -32,7 +32,6 @@ from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
-from equipoise.store.transaction import Transaction
 from equipoise.testing.store_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
@@ -170,19 +169,21 @@ class TestBrokenDatabases:
         with pytest.raises(eq.MissingExtra, match=r"equipoise\[postgres\]"):
             eq.open_store("postgresql://localhost:1/school")
 
-    @pytest.mark.parametrize("method", ["append", "put_arms", "put_pending", "advance"])
-    def test_what_fails_half_way_leaves_nothing_behind(self, store, monkeypatch, method):
+    @pytest.mark.parametrize("last", ["events", "arms", "pending", "advance"])
+    def test_what_fails_half_way_leaves_nothing_behind(self, store, monkeypatch, last):
         experiment = create(store, missing=eq.WaitForReward(window_seconds=60))
         experiment.ask_many(["a", "b"])
         before = list(experiment.events())
         with monkeypatch.context() as patch:
-            original = getattr(Transaction, method)
+            kind, method = store.read(type), "advance" if last == "advance" else "put"
+            original = getattr(kind, method)
 
-            def fail(*arguments):
-                original(*arguments)
-                raise RuntimeError("pulled the plug")
+            def fail(transaction, *arguments):
+                original(transaction, *arguments)
+                if method == "advance" or arguments[0].name == last:
+                    raise RuntimeError("pulled the plug")
 
-            patch.setattr(Transaction, method, fail)
+            patch.setattr(kind, method, fail)
             with pytest.raises(RuntimeError, match="pulled the plug"):
                 experiment.ask_many(["c", "d"])
         assert list(experiment.events()) == before

@@ -105,7 +105,7 @@ def test_what_is_in_memory_survives_an_interrupt_in_a_statement(monkeypatch):
 
             transaction.connection.dialect.do_execute = stop
             try:
-                transaction.configuration(1)
+                transaction.find("exam")
             finally:
                 del transaction.connection.dialect.do_execute
 

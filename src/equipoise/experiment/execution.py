@@ -14,6 +14,7 @@ from equipoise.experiment.names import checked_who
 from equipoise.experiment.plan import HANDLERS, MOST_SETTLED, Plan, plan
 from equipoise.experiment.state import FINISHED, keep_state, load_state
 from equipoise.experiment.units import read_units
+from equipoise.store import schema
 from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
@@ -113,13 +114,13 @@ def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
         transaction.forget_pending(experiment, plan.forget_pending)
     if plan.configured is not None:
         transaction.configure(experiment, state.configuration.to_json(), plan.configured)
-    transaction.begin_last_writes()
-    transaction.append(experiment, plan.events)
+    transaction.buffer_writes()
+    transaction.put(schema.events, experiment, plan.events)
     if plan.touched:
         rows = [state.arm_row(position, state.n_events) for position in sorted(plan.touched)]
-        transaction.put_arms(experiment, rows)
+        transaction.put(schema.arms, experiment, rows)
     if plan.put_pending:
-        transaction.put_pending(experiment, list(plan.put_pending.values()))
+        transaction.put(schema.pending, experiment, list(plan.put_pending.values()))
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
 
 

@@ -15,7 +15,8 @@ from equipoise.errors import EquipoiseError, ExperimentExists, VerificationFaile
 from equipoise.experiment.changes import apply_change, created_state
 from equipoise.experiment.state import ENROLLING
 from equipoise.kernels import log_replay
-from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
+from equipoise.store import schema
+from equipoise.store.schema import ARM_COLUMNS
 from equipoise.unit_lifecycle import ASSIGNED, COUNTER_OF, IS_OPEN, OTHER, UNIT_EVENTS, WAITING
 
 if TYPE_CHECKING:
@@ -322,8 +323,8 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
         return False
     state = replay.state
     state.n_events += 1
-    transaction.append(experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
-    transaction.put_arms(experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
+    transaction.put(schema.events, experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
+    transaction.put(schema.arms, experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
     transaction.configure(experiment, state.configuration.to_json(), state.n_events)
     transaction.forget_all_pending(experiment)
     window = state.configuration.missing.window_microseconds
@@ -337,7 +338,7 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
                     told = replay.units.reward[decision].item()
                     pending.append((at + window, decision, unit, arm, None if np.isnan(told) else told))
             if pending:
-                transaction.put_pending(experiment, pending)
+                transaction.put(schema.pending, experiment, pending)
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
     return True
 
@@ -365,15 +366,13 @@ def copy(
     head = source.head(experiment)
     _, created_at, configuration = source.configuration(experiment)
     number = target.create(name, head.state, created_at, configuration)
-    target.put_arms(number, source.arms(experiment))
-    for columns, table, order, put in (
-        (EVENT_COLUMNS, "events", "number", target.append),
-        (PENDING_COLUMNS, "pending", "decision", target.put_pending),
-    ):
-        statement = f"SELECT {', '.join(columns)} FROM {table} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
+    target.put(schema.arms, number, source.arms(experiment))
+    for table, order in ((schema.events, "number"), (schema.pending, "decision")):
+        columns = ", ".join(table.columns.keys()[1:])
+        statement = f"SELECT {columns} FROM {table.name} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
         for rows in source.stream(statement, experiment):
-            put(number, rows)
-            if progress is not None and table == "events":
+            target.put(table, number, rows)
+            if progress is not None and table is schema.events:
                 progress(rows[-1][0], head.n_events)
     target.configure(number, configuration, head.configured)
     target.advance(number, head.state, head.n_events, head.n_decisions)
