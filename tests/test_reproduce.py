@@ -331,7 +331,7 @@ def test_the_page_has_a_picture_for_each_figure_of_the_run() -> None:
     assert {path.stem for path in (DOCS / documentation.PICTURES).iterdir()} == keys
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_the_code_still_finds_what_the_page_says(tmp_path: Path) -> None:
     result = reproduction.reproduce(folder=tmp_path)
     assert result.missed == []
