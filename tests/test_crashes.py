@@ -1,8 +1,8 @@
 """Processes and servers that are killed at random moments, full disks, and databases that go away and come back.
 
-Processes are ended by SIGKILL while they ask and tell, over a hundred of them for endurance. Afterwards everything they were told is there,
-nothing is there by half, and the log replays. That a process is killed says nothing about a power failure; for that
-`benchmarks/store.py` counts the calls that bring data to the disk.
+Processes are ended by SIGKILL while they ask and tell, over a hundred of them for endurance. Afterwards everything they
+were told is there, nothing is there by half, and the log replays. That a process is killed says nothing about a
+power failure; for that `benchmarks/store.py` counts the calls that bring data to the disk.
 """
 
 from __future__ import annotations
