@@ -69,7 +69,7 @@ def printed_here(arguments):
     return output.buffer.getvalue().decode()
 
 
-def printed_by_shell(command):
+def printed_by_shell(command, text=None):
     """Run a line of a shell, in which pipes and redirections have a meaning, and return all that it prints."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S602
@@ -77,11 +77,21 @@ def printed_by_shell(command):
         shell=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        input=text,
         text=True,
         env=os.environ | {"PATH": path},
         check=False,
     )
     return done.stdout
+
+
+def printed(command):
+    """Return what a line prints; only what the command itself begins is run here, the rest by a shell."""
+    ours, pipe, rest = command.partition(" | ")
+    if not ours.startswith("equipoise ") or re.search("[<>]", ours):
+        return printed_by_shell(command)
+    output = printed_here(shlex.split(ours))
+    return printed_by_shell(rest, output) if pipe else output
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
@@ -91,13 +101,12 @@ def test_console_examples(page, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     for line, code in blocks(page, "console"):
         for command, expected in commands(code):
-            plain = command.startswith("equipoise ") and not re.search(r"[|<>]", command)
-            output = printed_here(shlex.split(command)) if plain else printed_by_shell(command)
+            output = printed(command)
             # The first start on a machine says that it compiles; the page shows any later one.
             lines = [text.rstrip() for text in output.rstrip().split("\n")]
-            printed = "\n".join(text for text in lines if not text.startswith("compiling, once"))
+            shown = "\n".join(text for text in lines if not text.startswith("compiling, once"))
             where = f"{name(page)}:{line}: {shlex.quote(command)}"
-            assert printed == "\n".join(text.rstrip() for text in expected.split("\n")), where
+            assert shown == "\n".join(text.rstrip() for text in expected.split("\n")), where
 
 
 def test_every_page_is_in_the_navigation():
