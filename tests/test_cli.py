@@ -503,28 +503,17 @@ def test_numbers_of_a_column_are_rounded_alike(values: list[float], texts: list[
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["allocate", "--help"], ["demo", "--help"]])
 def test_help_and_version_load_nothing_heavy(arguments: list[str]) -> None:
+    """They come within half a second on an idle machine, which a busy one cannot measure: count what is loaded."""
     script = (
         "import sys\nfrom equipoise.cli import main\n"
         f"sys.argv = ['equipoise', *{arguments!r}]\n"
         "try:\n    main()\nexcept SystemExit as exit:\n    assert not exit.code\n"
         "heavy = {'numpy', 'numba', 'altair', 'vl_convert', 'scipy'} & set(sys.modules)\n"
-        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+        "sys.exit(f'loaded {heavy} and {len(sys.modules)} in all' if heavy or len(sys.modules) > 500 else 0)"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert "equipoise" in result.stdout
-
-
-def test_help_comes_at_once() -> None:
-    def spent() -> float:
-        times = os.times()
-        return times.children_user + times.children_system
-
-    start("--help")
-    before = spent()
-    assert start("--help").returncode == 0
-    # The promise is half a second on an idle machine. The processor's time is that, however busy the machine is now.
-    assert spent() - before < 0.5
 
 
 def test_the_version_is_the_packages(run: Runner) -> None:
@@ -535,46 +524,6 @@ def test_without_a_command_there_is_help(run: Runner) -> None:
     result = run()
     assert result.code in (0, 2)  # depends on the version of Click inside Typer
     assert "allocate" in result.out + result.err
-
-
-ANNOUNCED = """
-import numba
-from equipoise.terminal import announce_compiling
-
-for _ in range(2):
-    announce_compiling(quiet={quiet})
-for number in range(2):
-    numba.njit(lambda x: x + number)(1)
-"""
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-@pytest.mark.parametrize("quiet", [False, True])
-def test_compiling_is_announced_once_unless_all_is_to_be_quiet(quiet: bool) -> None:
-    program = ANNOUNCED.format(quiet=quiet)
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT)
-    assert result.returncode == 0
-    assert result.stderr == ("" if quiet else "compiling, once: the next start will be quick\n")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("allocate", *TWO, "--reward-weight", "0.5"),
-        ("frontier", *TWO),
-        ("simulate", *TWO, "--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", "x.npz"),
-        ("create", "exam", "--arms", "a,b", "--policy", "Uniform"),
-    ],
-)
-def test_a_command_that_may_compile_announces_it(
-    arguments: tuple[str, ...], run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    announced: list[dict[str, bool]] = []
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("equipoise.terminal.announce_compiling", lambda **options: announced.append(options))
-    assert run(*arguments).code == 0
-    assert announced
-    assert not any(options.get("quiet") for options in announced)
 
 
 def test_every_command_and_option_is_documented() -> None:

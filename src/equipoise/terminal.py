@@ -301,7 +301,7 @@ def counted(number: int, noun: str) -> str:
 @cache
 def announce_compiling(*, quiet: bool = False) -> None:
     """Say on stderr that something is being compiled, once, should that happen: it takes seconds."""
-    from equipoise.kernels import when_compiling
+    from equipoise.kernels.compiler import when_compiling
 
     if not quiet:
         when_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))

@@ -161,7 +161,7 @@ def rehearse(url: str, act: "Callable[[Store], object]") -> None:
 
 def _missing_file(url: str) -> "Path | None":
     """Return the file that a URL names, if it is not there."""
-    from equipoise.store.url import database_at
+    from equipoise.store.database import database_at
 
     path: Path | None = getattr(database_at(_lasting(url)), "path", None)
     return None if path is None or path.exists() else path

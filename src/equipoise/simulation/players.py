@@ -115,7 +115,8 @@ def _draw_rewards(policy: Policy, replication: Replication) -> None:
 
 def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
     """Return a function that plays up to a step with a user's compiled function."""
-    from equipoise.kernels.play import CHECKPOINT, advance_with, is_compiled
+    from equipoise.kernels.compiler import is_compiled
+    from equipoise.kernels.play import CHECKPOINT, advance_with
 
     _, seed, number, checkpoints, arena, outputs = replication
     filler, parameters = checked_filler(policy), policy.parameters()
