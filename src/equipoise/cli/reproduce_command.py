@@ -11,7 +11,6 @@ from equipoise.cli.options import AsJson, option
 if TYPE_CHECKING:
     from equipoise.arms import Gaussian
     from equipoise.paper import reproduction
-    from equipoise.paper.findings import Item
 
 ITEM_NAMES = (
     "fig1",
