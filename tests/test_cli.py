@@ -343,7 +343,10 @@ def test_what_fails_exits_with_1(
         ),
         (["allocate", *TWO, "--name", "a", "--error", "2"], "--name must have 2 entries, as many as --mean; got 1"),
         (["allocate", *TWO, "--name", "a,a", "--error", "2"], "name of its own; got 'a' for arm 2"),
-        (["allocate", *TWO, "--floor", "0.6", "--error", "2"], "error: --floor must add up to at most 1; got 1.2"),
+        (
+            ["allocate", *TWO, "--floor", "0.6", "--error", "2"],
+            "error: --floor must add up to at most 1 over all arms; got 1.2",
+        ),
         (
             ["allocate", *TWO, "--floor", "0,0,0", "--error", "2"],
             "error: --floor must have 2 entries, one per arm; got 3",

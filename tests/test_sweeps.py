@@ -216,7 +216,11 @@ NAMES = "known are "
         ("reward_weight = [0.5, 0.9]\n", "", "line 10: ForcingBalance needs the parameter reward_weight"),
         ("[0.3, 1.0]", '"much"', "line 13: forcing must be a number; got 'much'"),
         ("[0.3, 1.0]", "[0.3, -1.0]", "line 13: forcing must be in [0, inf); got -1.0"),
-        ("forcing = [0.3, 1.0]", "floor = 0.5", "line 13: floors must add up to at most 1; got 1.5 for 3 arms"),
+        (
+            "forcing = [0.3, 1.0]",
+            "floor = 0.5",
+            "line 13: floor must add up to at most 1 over all arms; got 1.5 for 3 arms",
+        ),
         ("forcing = [0.3, 1.0]", "floor = [0.1, 0.1]", "line 13: floor must have 3 entries, one per arm; got 2"),
         (
             "forcing = [0.3, 1.0]",

@@ -39,7 +39,7 @@ class Mixed(Arms):
     def __post_init__(self) -> None:
         given = self.parts
         if not hasattr(given, "__len__") or not len(given) or not all(isinstance(part, Arms) for part in given):
-            raise InvalidInput(f"parts must be arms such as Gaussian(mean=[1], std=[1]); got {self.parts!r}")
+            raise InvalidInput.of("parts", "must be arms such as Gaussian(mean=[1], std=[1])", self.parts)
         mean, std = (np.concatenate([getattr(part, name) for part in self.parts]) for name in ("mean", "std"))
         keep(self, parts=tuple(self.parts))
         keep(self, names=self._names_of_parts() if self.names is None else checked_names(self.names, mean.size))

@@ -8,8 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from equipoise.errors import EquipoiseError, InvalidInput, visible
-from equipoise.hints import in_commands
+from equipoise.errors import EquipoiseError, InvalidInput, hint_in, visible
 
 _UsageError: Any = typer.BadParameter.__base__  # of Click, or of the copy of it that Typer has
 _HELP = "NoArgsIsHelpError"
@@ -69,7 +68,7 @@ def told(error: EquipoiseError) -> str:
     no arm \x1b[31mred
     hint: see --help
     """
-    advice = "" if error.hint is None else f"\nhint: {in_commands(error.hint)}"
+    advice = "" if error.hint is None else f"\nhint: {hint_in(error.hint, 'command')}"
     return "\n".join(visible(line) for line in f"{error.message}{advice}".split("\n"))
 
 

@@ -30,6 +30,7 @@ from equipoise.errors import (
     ServiceError,
     StoreError,
     UnknownUnit,
+    hint_in,
 )
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def feed(
     except EquipoiseError as error:
         if n_done:
             more = f"{_so_far(n_done, len(rows), noun)}; the same command again is harmless"
-            error.hint = more if error.hint is None else f"{error.hint}\n{more}"
+            error.hint = more if error.hint is None else f"{hint_in(error.hint, 'command')}\n{more}"
         raise
     if refused:
         raise EquipoiseError(f"{refused:,} of {len(rows):,} {noun} of {source} were refused; the others are recorded")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise import unit_lifecycle
-from equipoise.errors import EquipoiseError, ExperimentExists, VerificationFailed
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.changes import UNIT_KINDS, apply_change, created_state
 from equipoise.experiment.missing_rewards import DefaultReward, DropUnit
 from equipoise.experiment.state import ENROLLING
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from equipoise.store import Transaction
 
 _CHANGED = ARM_COLUMNS.index("changed")  # no log says it
-_HINT = "rebuild() writes the tables anew from the log"
 _PENDING = """
 SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
 FROM pending AS p LEFT JOIN events AS a {by_unit}
@@ -103,7 +102,7 @@ def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) 
 
 
 def _differ(what: str, expected: Any, got: Any) -> None:
-    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=_HINT)
+    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=Hint.REBUILD)
 
 
 _CODES = dict(

@@ -74,7 +74,7 @@ class ForcingBalance(CompiledPolicy):
         if isinstance(objective, dict):
             objective = Objective.from_dict(objective)
         if not isinstance(objective, Objective):
-            raise InvalidInput(f"objective must be one of {', '.join(Objective.names())}; got {objective!r}")
+            raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         parameters = checked(self, "reward_weight", "forcing", "floor", "tracking", "window", "mixing")
         self._set(objective=objective, **parameters)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from equipoise.errors import ExperimentExists
+from equipoise.errors import ExperimentExists, Hint
 from equipoise.experiment import Experiment, MissingReward, StoppingRule
 from equipoise.policies import Policy
 from equipoise.policies.pooled_balance import policy_or_recommended
@@ -62,7 +62,7 @@ async def create(core: Service, key: Caller, body: models.NewExperiment) -> Any:
             experiment, status = core.experiment(body.name, key), 200
             if not _is_same(experiment, settings):
                 raise ExperimentExists(
-                    f"the service has an experiment {body.name!r} already", hint="choose another name, or open it"
+                    f"the service has an experiment {body.name!r} already", hint=Hint.ANOTHER_NAME
                 ) from None
         return encoded(experiment.describe()), status
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from equipoise.errors import UnknownUnit
+from equipoise.errors import Hint, UnknownUnit
 from equipoise.experiment import Ask, Tell
 from equipoise.service import models
 from equipoise.service.lean import encoded_assignment, encoded_reward
@@ -61,7 +61,7 @@ async def look_up(core: Service, key: Caller, name: ExperimentName, unit: UnitNa
     """Return a unit's assignment and reward; nothing is written."""
     found = await core.work(name, key, lambda experiment: experiment.unit(unit))
     if found is None:
-        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint="ask(unit) comes first")
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint=Hint.ASK_FIRST)
     return plain(found) | {"new": False}
 
 
