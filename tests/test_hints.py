@@ -11,7 +11,7 @@ import pytest
 
 import equipoise as eq
 from equipoise import errors
-from equipoise.cli.app import ARM_COMMANDS, COMMANDS, KEY_COMMANDS
+from equipoise.cli.app import COMMANDS, GROUPS
 from equipoise.errors import Hint, InvalidInput, hint_in
 from equipoise.service import create_app
 
@@ -62,8 +62,7 @@ def test_the_requests_and_commands_of_the_hints_exist():
     assert len(requests) >= 8
     for method, path in requests:
         assert method.lower() in paths[path], (method, path)
-    functions = [*ARM_COMMANDS, *KEY_COMMANDS, *(one for group in COMMANDS.values() for one in group)]
-    names = {one.__name__.rstrip("_").replace("_", "-") for one in functions}
+    names = {*GROUPS, *(name for commands in COMMANDS.values() for name in commands)}
     for hint in Hint:
         assert set(re.findall(r"equipoise (\w+)", hint.command)) <= names, hint.command
 

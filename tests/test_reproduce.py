@@ -21,7 +21,7 @@ from patience import BUSY
 
 import equipoise as eq
 from equipoise import charts, cli
-from equipoise.cli.reproduce_command import ITEM_NAMES
+from equipoise.cli.planning_commands import ITEM_NAMES
 from equipoise.paper import documentation_page as documentation
 from equipoise.paper import findings as expected
 from equipoise.paper import report, reproduction

@@ -43,6 +43,13 @@ class Value(ABC):
         """Return the names that `from_dict` knows in this family."""
         return tuple(sorted(name for name, kind in cls._family.items() if not inspect.isabstract(kind)))
 
+    @classmethod
+    def fields_of(cls, name: str) -> dict[str, dataclasses.Field[Any]]:
+        """Return the parameters of the class of that name in this family."""
+        if name not in cls.names():
+            raise UnknownName(f"unknown {cls._family_name} {name!r}; known are {', '.join(cls.names())}")
+        return {field.name: field for field in cls._family[name]._class_fields()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and all parameters as plain data."""
         data: dict[str, Any] = {"name": type(self).__name__}
@@ -57,12 +64,10 @@ class Value(ABC):
         if not isinstance(data, dict) or not isinstance(data.get("name"), str):
             raise InvalidInput(f"a {family} must be an object with a name; got {data!r}")
         name = data["name"]
-        if name not in cls.names():
-            raise UnknownName(f"unknown {family} {name!r}; known are {', '.join(cls.names())}")
+        fields = cls.fields_of(name)
         kind = cls._family[name]
         if not issubclass(kind, cls):
             raise InvalidInput(f"expected a {cls.__name__}; got {name}")
-        fields = {field.name: field for field in kind._class_fields()}
         parameters = {key: value for key, value in data.items() if key != "name"}
         unknown = sorted(set(parameters) - set(fields))
         if unknown:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from equipoise._types import FloatArray
-    from equipoise.arm_tables import Arms
+    from equipoise.arm_tables import ArmTable
     from equipoise.charts import AllocationRecord
     from equipoise.pareto import Frontier
     from equipoise.simulation.study import Study
@@ -69,7 +69,7 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
         _write("".join(f"{name:{width}}  {aligned([value], digits=6)[0]}\n" for name, value in worth.items()))
 
 
-def print_frontier(arms: Arms, curve: Frontier, format: Format) -> None:  # noqa: A002
+def print_frontier(arms: ArmTable, curve: Frontier, format: Format) -> None:  # noqa: A002
     """Print reward, error, trade-off and shares at each weight."""
     measures = ("reward_weight", "reward", "error", "tradeoff")
     values = [getattr(curve, name).tolist() for name in measures]

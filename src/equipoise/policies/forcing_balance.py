@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, within
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 from equipoise.policies.compiled import DECIDING_METHODS, CompiledPolicy
 from equipoise.policies.parameters import TRACKINGS, checked
@@ -72,7 +72,8 @@ class ForcingBalance(CompiledPolicy):
     def __post_init__(self) -> None:
         objective: Any = self.objective
         if isinstance(objective, dict):
-            objective = Objective.from_dict(objective)
+            with within("objective"):
+                objective = Objective.from_dict(objective)
         if not isinstance(objective, Objective):
             raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         parameters = checked(self, "reward_weight", "forcing", "floor", "tracking", "window", "mixing")
@@ -85,7 +86,8 @@ class ForcingBalance(CompiledPolicy):
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if floors or importance are not one per arm."""
-        self.objective.check_arms(n_arms)
+        with within("objective"):
+            self.objective.check_arms(n_arms)
         super().check_arms(n_arms)
 
     def per_arm(self, n_arms: int) -> FloatArray:
