@@ -228,11 +228,7 @@ def test_the_help_lists_every_item() -> None:
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals to pretend")
 def test_on_a_terminal_a_bar_shows_the_item_and_leaves_the_results_alone(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
-    program = (
-        "import equipoise.progress; equipoise.progress.Pace.SHORTEST = 1e-6\n"  # it may be over before it is no guess
-        "from equipoise.cli import main; main()"
-    )
-    command = [sys.executable, "-c", program, "reproduce", "fig3-left", "--quick"]
+    command = [sys.executable, "-m", "equipoise.cli", "reproduce", "fig3-left", "--quick"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT, cwd=tmp_path, text=True)
     os.close(theirs)
     shown = b""

@@ -261,7 +261,9 @@ def test_a_parameter_of_a_policy_is_not_taken_for_the_option_of_that_name(run: A
     assert run("--policy", "GAFS", "--policy", "ForcingBalance:reward_weight=2", *options)[2] == (
         "error: --policy: reward_weight must be in [0, 1]; got 2\n"
     )
-    assert run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: horizon must be at least 1; got 0\n"
+    assert (
+        run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: --policy: horizon must be at least 1; got 0\n"
+    )
 
 
 def test_results_of_another_study_are_not_overwritten(run: Any) -> None:

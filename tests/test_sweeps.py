@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise import progress, simulation
+from equipoise import simulation
 from equipoise.charts.curves import sweep_curves
 from equipoise.simulation import study as cutting
 from equipoise.simulation import sweeps as parts
@@ -402,18 +402,6 @@ def test_tasks_take_about_as_long_as_they_should_and_hold_everything_once() -> N
     assert len(played) == len(set(played)) == 4 * 500
     # Little work is spread over the workers all the same.
     assert len(list(cutting.cut_into_tasks(cutting.missing(small(), {}), 3, 2, None))) >= 4
-
-
-def test_the_bar_shows_the_speed_since_the_start_and_none_at_first() -> None:
-    pace = progress.Pace()
-    told = []
-    # 1,000 steps were done before; then workers hand over 3,000 at once every second.
-    for done, now in ((1000, 5.0), (1900, 5.01), (4000, 6.0), (7000, 7.0)):
-        pace.tell(done, now)
-        told.append(pace.steps_per_second)
-    assert told == [None, None, 3000.0, 3000.0]
-    assert pace.seconds_left(13_000, now=7.5) == 1.5
-    assert pace.seconds_left(13_000, now=70) == 0
 
 
 # --- kept, resumed, reused --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 from abc import ABC
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -54,7 +55,7 @@ class Value(ABC):
         """Return the name and all parameters as plain data."""
         data: dict[str, Any] = {"name": type(self).__name__}
         for field in self._fields():
-            data[field.name] = _plain(getattr(self, field.name))
+            data[field.name] = plain(getattr(self, field.name))
         return data
 
     @classmethod
@@ -140,10 +141,38 @@ class Value(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a parameter as plain data: values by name, arrays and tuples as lists."""
     if isinstance(value, Value):
         return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def json_data(value: Any) -> Any:
+    """Return a record as data that JSON can hold: instants as text, and null for numbers that are not finite.
+
+    Examples
+    --------
+    >>> json_data({"shares": (0.5, float("inf"))})
+    {'shares': [0.5, None]}
+    """
+    if isinstance(value, Value):
+        return json_data(value.to_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: json_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return json_data(value._asdict())
+    if isinstance(value, dict):
+        return {name: json_data(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_data(one) for one in value]
+    if hasattr(value, "tolist"):
+        return json_data(value.tolist())
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

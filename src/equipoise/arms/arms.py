@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.serialization import plain
 from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
@@ -145,13 +146,6 @@ def checked_names(names: Any, n_arms: int) -> tuple[str, ...] | None:
         twice = next(name for k, name in enumerate(given) if name in given[:k])
         raise InvalidInput.of("names", f"must differ from each other; got {twice!r} more than once")
     return tuple(map(str, given))
-
-
-def plain(value: Any) -> Any:
-    """Return a value of a field as plain data."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [plain(x) for x in value] if isinstance(value, tuple) else value
 
 
 class Drawing(NamedTuple):

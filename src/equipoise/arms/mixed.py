@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, plain, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, reward_kernel
 from equipoise.errors import InvalidInput
+from equipoise.serialization import plain
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray

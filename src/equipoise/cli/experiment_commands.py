@@ -158,14 +158,11 @@ def _metadata(entries: list[str] | None) -> dict[str, str] | None:
 
 def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
     """List the experiments of a store, oldest first."""
-    import dataclasses
-
     from equipoise import terminal
 
     found = experiments_at(store, key).list()
     if as_json:
-        rows = [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in found]
-        terminal.print_json({"experiments": rows})
+        terminal.print_json({"experiments": found})
         return
     terminal.print_table(
         [

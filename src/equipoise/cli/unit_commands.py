@@ -20,7 +20,6 @@ from equipoise.cli.stores import (
     open_experiment,
     print_answer,
 )
-from equipoise.cli.unit_files import Row
 from equipoise.errors import (
     EquipoiseError,
     InvalidInput,
@@ -33,6 +32,7 @@ from equipoise.errors import (
 )
 
 if TYPE_CHECKING:
+    from equipoise.cli.unit_files import Row
     from equipoise.experiment import ToldReward
 
 KeepGoing = Annotated[bool, option("--keep-going", "Units", None, "Go on after a line that is refused.")]
@@ -64,7 +64,7 @@ def ask(
     experiment = open_experiment(store, name, key, who, quiet=quiet)
     if unit is not None:
         found = experiment.ask(unit, _object(attributes))
-        print_answer(found._asdict() | {"at": found.at.isoformat()}, found.arm, as_json)
+        print_answer(found._asdict(), found.arm, as_json)
         return
     from equipoise.cli.unit_files import read_units
 
@@ -93,8 +93,10 @@ def _writer(as_json: bool) -> Any:
     import csv
     import json
 
+    from equipoise.serialization import json_data
+
     if as_json:
-        return lambda found: print(json.dumps(found._asdict() | {"at": found.at.isoformat()}), flush=True)
+        return lambda found: print(json.dumps(json_data(found)), flush=True)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(COLUMNS)
 
@@ -207,9 +209,9 @@ _NOT_ABOUT_A_ROW = (StoreError, NotAllowed, NotAuthenticated, ServiceError)
 
 
 def feed(
-    rows: Sequence[Row],
+    rows: "Sequence[Row]",
     source: str,
-    send: Callable[[Sequence[Row]], list[Any]],
+    send: "Callable[[Sequence[Row]], list[Any]]",
     receive: Callable[[Any], None],
     *,
     noun: str,
@@ -226,7 +228,7 @@ def feed(
     n_done, refused = 0, 0
     bar = StepBar(len(rows), f"sending {noun}", noun=noun) if show else None
 
-    def send_singly(group: Sequence[Row]) -> None:
+    def send_singly(group: "Sequence[Row]") -> None:
         nonlocal n_done, refused
         for row in group:
             try:

@@ -249,7 +249,7 @@ def checked_key(key: Any) -> str | None:
     # A line break, as files end with, would be refused on its way out by an error that shows the key.
     stripped = key.strip() if isinstance(key, str) else ""
     if not (stripped and stripped.isascii() and stripped.isprintable() and " " not in stripped):
-        raise InvalidInput("key must be text as `equipoise keys create` prints it, without blanks")
+        raise InvalidInput.of("key", "must be text as `equipoise keys create` prints it, without blanks")
     return stripped
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
-import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -228,20 +226,3 @@ class Core:
             await asyncio.wait_for(looking, _LOOK_SECONDS)
         except TimeoutError:
             raise Overloaded(f"the store did not answer within {_LOOK_SECONDS:g} seconds") from None
-
-
-def plain(value: Any) -> Any:
-    """Return a value as data that JSON can hold; what is not finite becomes null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -101,7 +101,7 @@ def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Stud
         values["report_weight"] = report["reward_weight"]
     elif len(weights) == 1 and not any(hasattr(policy, "reward_weight") for policy in policies):
         values["report_weight"] = weights[0]  # no policy takes the weight, so the report must be what it is for
-    return Study(policies=tuple(policies), arms=arms, horizons=_as_list(data["horizon"]), **values)
+    return Study(policies=tuple(policies), arms=arms, horizons=tuple(_as_list(data["horizon"])), **values)
 
 
 class _ArmKind(NamedTuple):

@@ -56,9 +56,11 @@ def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> 
     checks.one_of("backend", backend, BACKENDS)
     on_cluster = backend in ("ray", "dask")
     if scheduler is not None and not on_cluster:
-        raise InvalidInput(f"scheduler is for the backends ray and dask; got it for {backend}")
+        raise InvalidInput.of("scheduler", f"is for the backends ray and dask; got it for {backend}")
     if workers is not None and on_cluster:
-        raise InvalidInput(f"workers is for the backends threads and processes; the {backend} cluster has its own")
+        raise InvalidInput.of(
+            "workers", f"is for the backends threads and processes; the {backend} cluster has its own"
+        )
     n_jobs = -1 if workers is None else checks.whole_number("workers", workers, 1)
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     if not on_cluster:
@@ -122,7 +124,7 @@ def _expect_answer(kind: str, address: str, *, example: str, hint: str) -> None:
     if address.startswith("inproc://"):  # dask's way within one process has no port
         return
     if not host or port is None:
-        raise InvalidInput(f"scheduler must be the address of a {kind} cluster, such as {example}; got {address!r}")
+        raise InvalidInput.of("scheduler", f"must be the address of a {kind} cluster, such as {example}", address)
     try:
         socket.create_connection((host, port), timeout=PROBE_SECONDS).close()
     except OSError as error:
