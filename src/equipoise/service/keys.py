@@ -11,6 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
+from equipoise.api import ADMIN as ADMIN
+from equipoise.api import ASSIGNER as ASSIGNER
+from equipoise.api import EVERY_KEY
+from equipoise.api import READER as READER
 from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
 from equipoise.store.schema import instant, microseconds
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
     from equipoise.store.transaction import Key as Row
     from equipoise.store.transaction import Transaction
 
-READER, ASSIGNER, ADMIN = ROLES = ("reader", "assigner", "admin")
+ROLES = EVERY_KEY
 """Readers see everything and change nothing; assigners ask and tell and see no results; administrators do all."""
 
 _NEVER = 2**63
