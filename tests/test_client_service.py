@@ -260,7 +260,7 @@ def test_making_finding_and_listing(client, name):
     assert client.open(name).ask("ada") == client.open(name).assignment("ada")._replace(new=True)
     with pytest.raises(eq.UnknownExperiment, match="no such thing"):
         client.open("no such thing")
-    with pytest.raises(eq.InvalidInput, match="floors and control share must add up to less than 1"):
+    with pytest.raises(eq.InvalidInput, match="floor and control_share must add up to less than 1"):
         client.create("never", **settings, floor=0.5)
 
 

@@ -16,7 +16,7 @@ import httpx
 from equipoise import checks
 from equipoise.client.failures import not_understood
 from equipoise.client.retries import Attempts
-from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.client.calls import Call
@@ -81,9 +81,7 @@ class Settings:
     def result(self, call: Call[Result], response: httpx.Response, attempts: Attempts) -> Result:
         """Return what a successful answer says."""
         if call.makes is not None and response.status_code == httpx.codes.OK and not attempts.n_failed:
-            raise ExperimentExists(
-                f"{self.url} has an experiment {call.makes!r} already", hint="choose another name, or open it"
-            )
+            raise ExperimentExists(f"{self.url} has an experiment {call.makes!r} already", hint=Hint.ANOTHER_NAME)
         try:
             return call.read(json.loads(response.content))
         except EquipoiseError:
@@ -251,7 +249,7 @@ def checked_key(key: Any) -> str | None:
     # A line break, as files end with, would be refused on its way out by an error that shows the key.
     stripped = key.strip() if isinstance(key, str) else ""
     if not (stripped and stripped.isascii() and stripped.isprintable() and " " not in stripped):
-        raise InvalidInput("key must be text as `equipoise keys create` prints it, without blanks")
+        raise InvalidInput.of("key", "must be text as `equipoise keys create` prints it, without blanks")
     return stripped
 
 

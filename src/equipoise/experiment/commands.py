@@ -214,7 +214,7 @@ def tells(rewards: Any, who: str | None) -> list[Tell]:
     try:
         return [Tell(unit, reward, who=who) for unit, reward in pairs]
     except (TypeError, ValueError):
-        raise InvalidInput("rewards must be pairs of a unit and its reward") from None
+        raise InvalidInput.of("rewards", "must be pairs of a unit and its reward") from None
 
 
 def _ask(one: Any, who: str | None) -> Ask:
@@ -225,6 +225,6 @@ def _ask(one: Any, who: str | None) -> Ask:
 
 def _listed(what: str, values: Any) -> Iterable[Any]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise InvalidInput(f"{what} must be a list; got {values!r}")
+        raise InvalidInput.of(what, "must be a list", values)
     found: Iterable[Any] = values
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from equipoise import checks
-from equipoise.errors import ExperimentExists, UnknownExperiment
+from equipoise.errors import ExperimentExists, Hint, UnknownExperiment
 from equipoise.experiment import commands
 from equipoise.experiment.commands import Assignment, ToldReward, asks, tells
 from equipoise.experiment.configuration import checked_arms, checked_configuration
@@ -172,9 +172,7 @@ class Experiment:
         checked_text("name", name, LONGEST_NAME)
         number = opened.read(lambda transaction: transaction.find(name))
         if number is None:
-            raise UnknownExperiment(
-                f"{opened.url} has no experiment {name!r}", hint="Experiment.list(store) shows those it has"
-            )
+            raise UnknownExperiment(f"{opened.url} has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS)
         return cls(opened, number, name, checked_who(who))
 
     @classmethod
