@@ -28,8 +28,7 @@ from equipoise.terminal import counted, slow_start_note
 if TYPE_CHECKING:
     from typing import Self
 
-    from equipoise.experiment import Status
-    from equipoise.experiment.verification import Verification
+    from equipoise.experiment import Status, Verification
     from equipoise.paper.real_experiments import RealExperiment
 
 FOLDER = Path("demo-output")

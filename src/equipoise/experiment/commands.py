@@ -1,10 +1,10 @@
-"""What can be asked of an experiment, as values: planned in the order they come, and what comes back."""
+"""What can be asked of an experiment, as values that are planned in the order they come."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
@@ -20,48 +20,6 @@ from equipoise.experiment.names import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
-
-
-class Assignment(NamedTuple):
-    """The arm of a unit, and how it came to it.
-
-    Attributes
-    ----------
-    unit, arm : str
-        Who got what.
-    number : int
-        Which decision of the experiment it was, counted from 0.
-    probability : float
-        With which probability this arm was chosen, given all that was known.
-    forced : bool
-        Whether warm-up or the policy's forcing chose, and not the estimates.
-    at : datetime
-        When, in UTC.
-    new : bool
-        Whether it was made now; False for a unit that was assigned before.
-    """
-
-    unit: str
-    arm: str
-    number: int
-    probability: float
-    forced: bool
-    at: datetime
-    new: bool
-
-
-class ToldReward(NamedTuple):
-    """What is known of a unit's reward after it was told or corrected.
-
-    `counted` says whether it is in the estimates by now; `new` is False when it was told before and nothing changed.
-    """
-
-    unit: str
-    arm: str
-    reward: float
-    counted: bool
-    new: bool
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from equipoise import checks
 from equipoise.errors import ExperimentExists, UnknownExperiment
 from equipoise.experiment import commands
-from equipoise.experiment.commands import Assignment, ToldReward, asks, tells
+from equipoise.experiment.commands import asks, tells
 from equipoise.experiment.configuration import checked_arms, checked_configuration
-from equipoise.experiment.event_log import Event, read_event
+from equipoise.experiment.event_log import read_event
 from equipoise.experiment.execution import carry_out, create
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_unit, checked_who
 from equipoise.experiment.plan import MOST_SETTLED
+from equipoise.experiment.records import Assignment, Event, ExperimentSummary, ToldReward
 from equipoise.experiment.state import load_state
-from equipoise.experiment.status import ExperimentSummary, describe, read_status, summaries
+from equipoise.experiment.status import describe, read_status, summaries
 from equipoise.experiment.units import read_unit
 from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.store import Store, open_store
@@ -27,14 +28,11 @@ if TYPE_CHECKING:
 
     from equipoise.experiment.commands import Request
     from equipoise.experiment.configuration import Configuration
-    from equipoise.experiment.event_log import History
     from equipoise.experiment.missing_rewards import MissingReward
     from equipoise.experiment.plan import Plan
+    from equipoise.experiment.records import History, Status, UnitStatus, Verification, WhatIf
     from equipoise.experiment.state import State
-    from equipoise.experiment.status import Status, WhatIf
     from equipoise.experiment.stopping import StoppingRule
-    from equipoise.experiment.units import UnitStatus
-    from equipoise.experiment.verification import Verification
     from equipoise.policies import Policy
     from equipoise.store import Transaction
 

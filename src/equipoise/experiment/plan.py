@@ -19,8 +19,9 @@ from equipoise.errors import (
     UnknownUnit,
 )
 from equipoise.experiment import changes, commands
-from equipoise.experiment.commands import Ask, Assignment, ToldReward
+from equipoise.experiment.commands import Ask
 from equipoise.experiment.missing_rewards import DefaultReward
+from equipoise.experiment.records import Assignment, ToldReward
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
 from equipoise.experiment.units import Unit, state_after_expiry, state_after_reward
 from equipoise.store.schema import instant
