@@ -199,7 +199,7 @@ def test_experiments_in_postgresql_do_not_wait_for_each_other(postgresql_url):
             entered.set()
             assert leave.wait(20)
 
-        thread = threading.Thread(target=store.change, args=(first._id, hold))
+        thread = threading.Thread(target=store.change, args=(first.number, hold))
         thread.start()
         assert entered.wait(20)
         assert second.ask("a").new  # while the first is locked

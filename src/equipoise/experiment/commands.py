@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
@@ -17,6 +20,7 @@ from equipoise.experiment.names import (
     checked_unit,
     checked_who,
 )
+from equipoise.stats import checked_reward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +30,12 @@ if TYPE_CHECKING:
 class Request:
     """Base of all requests; `who` is written to the log."""
 
+    verb: ClassVar[str]
+    """Name of the method of `Experiment` that does it, and of its row in the table of the HTTP API."""
     who: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def check(self) -> None:
         """Raise if something is wrong that can be seen without knowing the experiment."""
@@ -58,12 +67,39 @@ class Ask(UnitRequest):
         if self.attributes is not None:
             checked_data("attributes", self.attributes, LARGEST_ATTRIBUTES)
 
+    @classmethod
+    def many(cls, units: Any) -> list[Ask]:
+        """Return an ask for each unit: a name, a pair of a name and attributes, or an item of a mapping.
+
+        Examples
+        --------
+        >>> [(one.unit, one.attributes) for one in Ask.many(["ada", ("bob", {"class": "4b"})])]
+        [('ada', None), ('bob', {'class': '4b'})]
+        """
+        given: Iterable[Any] = units.items() if isinstance(units, Mapping) else _listed("units", units)
+        return [cls(*one) if type(one) is tuple and len(one) == 2 else cls(one) for one in given]
+
 
 @dataclass(slots=True)
 class Tell(UnitRequest):
     """The unit's reward, which is checked against the experiment's range. Gives a `ToldReward`."""
 
     reward: float
+
+    @classmethod
+    def many(cls, rewards: Any) -> list[Tell]:
+        """Return a tell for each pair of a unit and its reward, also of a mapping or a pandas Series.
+
+        Examples
+        --------
+        >>> [(one.unit, one.reward) for one in Tell.many({"ada": 0.5})]
+        [('ada', 0.5)]
+        """
+        pairs = rewards.items() if hasattr(rewards, "items") else _listed("rewards", rewards)
+        try:
+            return [cls(unit, reward) for unit, reward in pairs]
+        except (TypeError, ValueError):
+            raise InvalidInput("rewards must be pairs of a unit and its reward") from None
 
 
 @dataclass(slots=True)
@@ -154,31 +190,11 @@ class ChangeWeight(Request):
         checks.number_between("reward_weight", self.reward_weight, 0, 1)
 
 
-def asks(units: Any, who: str | None) -> list[Ask]:
-    """Return an ask for each unit: a name, or a pair of a name and attributes, or an item of a mapping.
-
-    Examples
-    --------
-    >>> [(one.unit, one.attributes) for one in asks(["ada", ("bob", {"class": "4b"})], None)]
-    [('ada', None), ('bob', {'class': '4b'})]
-    """
-    given = units.items() if isinstance(units, Mapping) else _listed("units", units)
-    return [_ask(one, who) for one in given]
-
-
-def tells(rewards: Any, who: str | None) -> list[Tell]:
-    """Return a tell for each pair of a unit and its reward, or for each item of what maps one to the other."""
-    pairs = rewards.items() if hasattr(rewards, "items") else _listed("rewards", rewards)
-    try:
-        return [Tell(unit, reward, who=who) for unit, reward in pairs]
-    except (TypeError, ValueError):
-        raise InvalidInput("rewards must be pairs of a unit and its reward") from None
-
-
-def _ask(one: Any, who: str | None) -> Ask:
-    if type(one) is tuple and len(one) == 2:
-        return Ask(one[0], one[1], who=who)
-    return Ask(one, who=who)
+def plain_reward(reward: Any) -> float:
+    """Return a reward as a finite number; a truth value is not one."""
+    if reward is None or isinstance(reward, (bool, np.bool_)):
+        raise InvalidInput(f"reward must be a number; got {reward!r}")
+    return checked_reward(reward)
 
 
 def _listed(what: str, values: Any) -> Iterable[Any]:

@@ -65,7 +65,7 @@ def export(
     pieces = _pieces(transaction, experiment, state)
     if path is None:
         return _write_open(pieces, target, chosen)
-    with _replacing(path) as partial:
+    with replacing(path) as partial:
         if chosen == "parquet":
             return _write_parquet(pieces, partial)
         with partial.open("w", encoding="utf-8", newline="") as file:
@@ -139,11 +139,9 @@ def _write_text(pieces: Iterator[list[tuple[Any, ...]]], file: IO[str], form: st
 
 
 def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
-    try:
-        import polars as pl
-        from polars.io.plugins import register_io_source
-    except ImportError as error:
-        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'") from error
+    pl = polars()
+    from polars.io.plugins import register_io_source
+
     instants = pl.Datetime("us", "UTC")
     kinds: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64, instants, pl.String)
     schema = pl.Schema(dict(zip(COLUMNS, (*kinds, pl.Float64, pl.String), strict=True)))
@@ -168,8 +166,17 @@ def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
     return count
 
 
+def polars() -> Any:
+    """Return the package that reads and writes Parquet."""
+    try:
+        import polars
+    except ImportError as error:
+        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'") from error
+    return polars
+
+
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to, whose file takes the place of another only when it is complete."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

@@ -122,7 +122,7 @@ class StoreCase:
         joint = " AND " if " WHERE " in statement else " WHERE "
 
         def work(transaction: Any) -> None:
-            transaction.connection.exec_driver_sql(f"{statement}{joint}{key} = {experiment._id}")
+            transaction.connection.exec_driver_sql(f"{statement}{joint}{key} = {experiment.number}")
 
         self.store.change(None, work)
         self.store.states.clear()

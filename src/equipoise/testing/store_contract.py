@@ -147,7 +147,7 @@ class ManyWriters(StoreCase):
         experiment.ask("a")
         experiment.tell("a", 1.0)
         for kind in ("assigned", "rewarded"):
-            row = {"experiment": experiment._id, "number": 99, "kind": kind, "at": 0, "unit": "a", "arm": 0}
+            row = {"experiment": experiment.number, "number": 99, "kind": kind, "at": 0, "unit": "a", "arm": 0}
             with self.store.database.engine.connect() as connection:
                 try:
                     connection.execute(sa.insert(events_table).values(row))
