@@ -33,7 +33,7 @@ from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
 from equipoise.store.transaction import Transaction
-from equipoise.testing.store_case import StoppedClock
+from equipoise.testing.experiment_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
 BALANCE = eq.ForcingBalance(reward_weight=0.6)
