@@ -215,7 +215,12 @@ def test_an_ask_is_one_request_also_for_a_key_that_may_only_assign(run, service,
         assigner = create_key(store, role="assigner", name="quiz")[1]
     run("create", "asked", "--arms", "a,b", "--reward-weight", "0.5", "--store", service.url, "--key", key)
     sent, send = [], httpx.Client.send
-    monkeypatch.setattr(httpx.Client, "send", lambda *args, **more: sent.append(args[1]) or send(*args, **more))
+
+    def note_and_send(self, request, **more):
+        sent.append(request)
+        return send(self, request, **more)
+
+    monkeypatch.setattr(httpx.Client, "send", note_and_send)
     assert run("ask", "asked", "ada", "--store", service.url, "--key", assigner).code == 0
     assert [(one.method, one.url.path) for one in sent] == [("POST", "/experiments/asked/assignments")]
 
