@@ -503,28 +503,17 @@ def test_numbers_of_a_column_are_rounded_alike(values: list[float], texts: list[
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["allocate", "--help"], ["demo", "--help"]])
 def test_help_and_version_load_nothing_heavy(arguments: list[str]) -> None:
+    """They come within half a second on an idle machine, which a busy one cannot measure: count what is loaded."""
     script = (
         "import sys\nfrom equipoise.cli import main\n"
         f"sys.argv = ['equipoise', *{arguments!r}]\n"
         "try:\n    main()\nexcept SystemExit as exit:\n    assert not exit.code\n"
         "heavy = {'numpy', 'numba', 'altair', 'vl_convert', 'scipy'} & set(sys.modules)\n"
-        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+        "sys.exit(f'loaded {heavy} and {len(sys.modules)} in all' if heavy or len(sys.modules) > 500 else 0)"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert "equipoise" in result.stdout
-
-
-def test_help_comes_at_once() -> None:
-    def spent() -> float:
-        times = os.times()
-        return times.children_user + times.children_system
-
-    start("--help")
-    before = spent()
-    assert start("--help").returncode == 0
-    # The promise is half a second on an idle machine. The processor's time is that, however busy the machine is now.
-    assert spent() - before < 0.5
 
 
 def test_the_version_is_the_packages(run: Runner) -> None:
@@ -535,26 +524,6 @@ def test_without_a_command_there_is_help(run: Runner) -> None:
     result = run()
     assert result.code in (0, 2)  # depends on the version of Click inside Typer
     assert "allocate" in result.out + result.err
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_first_simulation_says_that_it_compiles_unless_it_is_to_be_quiet(tmp_path: Path, quiet: bool) -> None:
-    options = ("--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", str(tmp_path / "x.npz"))
-    cache = str(tmp_path / "cache")
-    result = start("simulate", *TWO, *options, *["--quiet"] * quiet, NUMBA_CACHE_DIR=cache)
-    assert result.returncode == 0
-    assert ("compiling, once" in result.stderr) is not quiet
-    assert (result.stderr == "") is quiet
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
-    arguments = ("allocate", *TWO, "--reward-weight", "0.5")
-    cold, warm = (start(*arguments, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert cold.stderr == "compiling, once: the next start will be quick\n"
-    assert warm.stderr == ""
-    assert cold.stdout == warm.stdout
 
 
 def test_every_command_and_option_is_documented() -> None:

@@ -132,7 +132,7 @@ def test_a_log_that_does_not_verify_is_told_with_the_event(client, store, name):
     number = next(event.number for event in stored.events() if event.unit == UNITS[-1])
     change = "UPDATE events SET probability = 0.3 WHERE unit = ? AND experiment = ?"
     values = (UNITS[-1], stored.number)
-    store.change(None, lambda transaction: store.database.execute(transaction.connection, change, *values))
+    store.change(None, lambda transaction: transaction.execute(change, *values))
     with pytest.raises(eq.VerificationFailed) as told:
         remote.verify()
     assert told.value.event == number

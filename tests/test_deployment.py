@@ -36,7 +36,7 @@ from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.routes.records import MOST_EVENTS
 from equipoise.service.service import Core
 from equipoise.service.settings import Settings
-from equipoise.store.url import database_at
+from equipoise.store.database import database_at
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

@@ -32,7 +32,6 @@ from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
-from equipoise.store.transaction import Transaction
 from equipoise.testing.experiment_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
@@ -170,19 +169,21 @@ class TestBrokenDatabases:
         with pytest.raises(eq.MissingExtra, match=r"equipoise\[postgres\]"):
             eq.open_store("postgresql://localhost:1/school")
 
-    @pytest.mark.parametrize("method", ["append", "put_arms", "put_pending", "advance"])
-    def test_what_fails_half_way_leaves_nothing_behind(self, store, monkeypatch, method):
+    @pytest.mark.parametrize("last", ["events", "arms", "pending", "advance"])
+    def test_what_fails_half_way_leaves_nothing_behind(self, store, monkeypatch, last):
         experiment = create(store, missing=eq.WaitForReward(window_seconds=60))
         experiment.ask_many(["a", "b"])
         before = list(experiment.events())
         with monkeypatch.context() as patch:
-            original = getattr(Transaction, method)
+            kind, method = store.read(type), "advance" if last == "advance" else "put"
+            original = getattr(kind, method)
 
-            def fail(*arguments):
-                original(*arguments)
-                raise RuntimeError("pulled the plug")
+            def fail(transaction, *arguments):
+                original(transaction, *arguments)
+                if method == "advance" or arguments[0].name == last:
+                    raise RuntimeError("pulled the plug")
 
-            patch.setattr(Transaction, method, fail)
+            patch.setattr(kind, method, fail)
             with pytest.raises(RuntimeError, match="pulled the plug"):
                 experiment.ask_many(["c", "d"])
         assert list(experiment.events()) == before
@@ -252,16 +253,13 @@ BUILT_IN = [
     eq.GAFSMax(),
     eq.OptimisticBalance(reward_weight=0.5),
     eq.ForcingBalance(reward_weight=0.5, tracking="ratio"),
+    eq.PooledBalance(reward_weight=0.5),
+    eq.PooledBalance(reward_weight=0.5, tracking="windowed"),
 ]
 
 
-# Only the kernel tracks what ThompsonBalance draws: it has no twin once tracking began anew.
-FRESH = [one for one in BUILT_IN if not isinstance(one, eq.ThompsonBalance)]
-
-
-@pytest.mark.parametrize(
-    ("policy", "tracked_from"), [*((one, None) for one in BUILT_IN), *((one, [40, 10, 0]) for one in FRESH)], ids=repr
-)
+@pytest.mark.parametrize("policy", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("tracked_from", [None, [40, 10, 0]])
 @pytest.mark.parametrize("paused", [False, True])
 def test_compiled_and_interpreted_decisions_are_equal(policy, paused, tracked_from):
     """The compiled path is the interpreted one, bit for bit, with shares, warm-up, an arm that is out or new."""

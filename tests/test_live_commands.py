@@ -681,25 +681,6 @@ def test_a_password_is_never_shown(run: Runner) -> None:
     assert "postgresql://ana:***@localhost:1/x" in result.err
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_the_first_assignment_on_a_machine_says_that_it_compiles(exam: eq.Experiment, tmp_path: Path) -> None:
-    environment = ENVIRONMENT | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    cold, warm = (
-        subprocess.run([*COMMAND, "ask", "exam", "ana"], capture_output=True, text=True, env=environment, timeout=300)
-        for _ in range(2)
-    )
-    assert (cold.returncode, cold.stderr) == (0, "compiling, once: the next start will be quick\n")
-    assert (warm.stdout, warm.stderr) == (cold.stdout, "")
-    quiet = subprocess.run(
-        [*COMMAND, "ask", "exam", "ben", "--quiet"],
-        capture_output=True,
-        text=True,
-        env=environment | {"NUMBA_CACHE_DIR": str(tmp_path / "another")},
-        timeout=300,
-    )
-    assert (quiet.returncode, quiet.stderr) == (0, "")
-
-
 @pytest.mark.parametrize("arguments", [["list"], ["keys", "list"]])
 def test_what_looks_at_no_rewards_loads_no_compiler(exam: eq.Experiment, arguments: list[str]) -> None:
     script = (

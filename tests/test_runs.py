@@ -73,7 +73,7 @@ def test_what_is_not_there_is_null_in_a_frame(runs):
 
 def test_frames_need_polars(runs, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
-    with pytest.raises(eq.MissingExtra, match="frames need polars\nhint: pip install 'equipoise\\[frames\\]'"):
+    with pytest.raises(eq.MissingExtra, match="Parquet files need polars\nhint: pip install 'equipoise\\[frames\\]'"):
         runs.to_frame()
 
 

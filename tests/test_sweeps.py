@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 import signal
@@ -15,9 +16,7 @@ import equipoise as eq
 from equipoise import progress, simulation
 from equipoise.charts.curves import sweep_curves
 from equipoise.simulation import study as cutting
-from equipoise.simulation import sweeps as parts
-from equipoise.simulation import sweeps as playing
-from equipoise.simulation import workers as parcels
+from equipoise.simulation import sweeps
 
 ARMS = eq.Gaussian(mean=[1, 2, 3], std=[1, 0.5, 2])
 STUDY = """\
@@ -422,7 +421,7 @@ def interrupted_after(
     count: int, monkeypatch: pytest.MonkeyPatch, found: eq.Study, out: Path, **options: Any
 ) -> eq.SweepInterrupted:
     """Play a number of tasks, then press Ctrl-C."""
-    played, calls = playing._played, [0]
+    played, calls = sweeps._played, [0]
 
     def stop_after(*arguments: Any) -> Any:
         calls[0] += 1
@@ -431,7 +430,7 @@ def interrupted_after(
         return played(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(playing, "_played", stop_after)
+        patch.setattr(sweeps, "_played", stop_after)
         with pytest.raises(eq.SweepInterrupted) as stopped:
             eq.sweep(found, out, workers=1, chunk=2, **options)
     return stopped.value
@@ -441,7 +440,7 @@ def interrupted_after(
 def test_ctrl_c_while_a_part_is_written_waits_until_it_is(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save, calls = parts.Parts.save, [0]
+    save, calls = sweeps.Kept.save, [0]
 
     def interrupted_save(*arguments: Any) -> None:
         calls[0] += 1
@@ -449,7 +448,7 @@ def test_ctrl_c_while_a_part_is_written_waits_until_it_is(
             signal.raise_signal(signal.SIGINT)
         save(*arguments)
 
-    monkeypatch.setattr(parts.Parts, "save", interrupted_save)
+    monkeypatch.setattr(sweeps.Kept, "save", interrupted_save)
     long = small(horizons=[20_000], replications=400)
     with pytest.raises(eq.SweepInterrupted) as stopped:
         eq.sweep(long, tmp_path / "r.npz", backend=backend, workers=2, chunk=2)
@@ -508,10 +507,10 @@ def test_a_damaged_part_is_computed_again(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_parts_that_overlap_count_once(tmp_path: Path) -> None:
     found = small()
-    kept = parts.Parts(tmp_path / "r.npz.parts", found)
+    kept = sweeps.Kept(found, tmp_path / "r.npz")
     for numbers in (range(4), range(2, 6), range(6, 7)):
         runs = eq.simulate(found.policies[0], ARMS, 100, numbers, seed=1)
-        kept.save(found.cells()[0], runs)
+        kept.save(found.cells()[0], dataclasses.replace(runs, arms=found.described_arms))
     steps = Steps()
     assert eq.sweep(found, tmp_path / "r.npz", progress=steps) == eq.sweep(found)
     assert steps.total == (1 + 8) * 100
@@ -639,14 +638,14 @@ def test_much_data_is_neither_in_the_parts_nor_in_what_workers_send_back(
     import pickle
 
     found, out, sizes = small(arms=DATA), tmp_path / "r.npz", []
-    save = parts.Parts.save
+    save = sweeps.Kept.save
 
     def measured(self: Any, cell: Any, runs: eq.Runs) -> None:
         sizes.append(len(pickle.dumps(runs)))
         save(self, cell, runs)
         sizes.extend(path.stat().st_size for path in self.folder.glob("*.npz"))
 
-    monkeypatch.setattr(parts.Parts, "save", measured)
+    monkeypatch.setattr(sweeps.Kept, "save", measured)
     (runs,) = eq.sweep(found, out, backend=backend, workers=2, chunk=2)
     assert len(sizes) >= 8
     # 32 bytes per replication, checkpoint and arm, and some more for what they are.
@@ -668,14 +667,14 @@ def test_much_data_is_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2  # for the digest, and for the result
 
 
-def test_much_data_is_sent_to_a_worker_once() -> None:
+def test_arms_are_sent_without_what_can_be_made_again() -> None:
     import pickle
 
-    large = parcels.Parcel.of(parcels.DescribedArms(DATA, {"name": "Empirical"}))
-    assert not large.is_small
-    assert parcels.Parcel.of(parcels.DescribedArms(ARMS, {})).is_small
-    opened = pickle.loads(pickle.dumps(large)).opened()  # noqa: S301
-    assert opened is large.opened()
+    sent = pickle.dumps(DATA)
+    assert DATA.drawing.pool.size == 60_000
+    assert len(pickle.dumps(DATA)) == len(sent)
+    opened = pickle.loads(sent)  # noqa: S301
+    assert opened.drawing.pool.flags.writeable
     assert np.array_equal(opened.rewards(1, seed=3, count=9), DATA.rewards(1, seed=3, count=9))
 
 
@@ -712,7 +711,7 @@ def test_a_file_that_cannot_be_is_told_before_anything_is_played(
 
 
 def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played = playing._played
+    played = sweeps._played
 
     def fail_once(*arguments: Any) -> Any:
         if 4 in arguments[2][0].replications:
@@ -720,7 +719,7 @@ def test_an_error_in_a_task_keeps_what_was_finished(tmp_path: Path, monkeypatch:
         return played(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(playing, "_played", fail_once)
+        patch.setattr(sweeps, "_played", fail_once)
         with pytest.raises(eq.EquipoiseError, match="out of luck"):
             eq.sweep(small(), tmp_path / "r.npz", workers=1, chunk=2)
     steps = Steps()

@@ -1,12 +1,15 @@
-"""CSV as people save it: decoded, columns found by their names, and what is wrong told with its line."""
+"""Files: replaced only when the new one is complete, and CSV as people save it, with errors that name the line."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EquipoiseError, visible
+from equipoise.errors import EquipoiseError, MissingExtra, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +23,32 @@ def decoded(data: bytes, source: str) -> str:
         line = data[: error.start].count(b"\n") + 1
         message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
         raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; its file replaces `path` when the block ends without an error.
+
+    The new file is on disk before it replaces the old one, so that a power cut leaves one of the two.
+    """
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def polars() -> Any:
+    """Import and return polars, or say how to install it."""
+    try:
+        import polars as package
+    except ImportError as error:
+        raise MissingExtra("frames and Parquet files need polars", hint="pip install 'equipoise[frames]'") from error
+    return package
 
 
 class CsvRows:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from equipoise.arm_tables import Arms
     from equipoise.charts import AllocationRecord
     from equipoise.pareto import Frontier
+    from equipoise.simulation.runs import SummaryRow
     from equipoise.simulation.study import Study
-    from equipoise.simulation.sweep_tables import SummaryRow
 
 Format: TypeAlias = Literal["table", "json", "csv"]
 COMPILING = "compiling, once: the next start will be quick"
@@ -301,7 +301,7 @@ def counted(number: int, noun: str) -> str:
 @contextmanager
 def slow_start_note(after_seconds: float = 1.0, *, quiet: bool = False) -> Iterator[None]:
     """Say on stderr why the work inside takes seconds, if that is because something is compiled."""
-    from equipoise.kernels import when_compiling
+    from equipoise.kernels.compiler import when_compiling
 
     if quiet:
         yield

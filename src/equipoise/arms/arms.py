@@ -50,6 +50,11 @@ class Arms(ABC):
         """The arms as the compiled loop sees them, made once."""
         return self.make_drawing()
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The drawing is made again where it is used: arrays of a pickle may be read-only, and kernels were compiled for
+        # arrays that can be written.
+        return {name: value for name, value in vars(self).items() if name != "drawing"}
+
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
         """Return the rewards that belong to uniform numbers in (0, 1), for arms that only Python can draw from."""
         raise InvalidInput(f"arm {arm} of {type(self).__name__} is drawn in compiled code")

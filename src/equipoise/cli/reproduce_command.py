@@ -1,4 +1,4 @@
-"""The command `equipoise reproduce`: the paper's tables, figures and statements, computed anew and judged."""
+"""The command `equipoise reproduce`: the paper's tables, figures and statements, recomputed and judged."""
 
 import sys
 from pathlib import Path
@@ -10,8 +10,8 @@ from equipoise.cli.options import AsJson, option
 
 if TYPE_CHECKING:
     from equipoise.arms import Gaussian
-    from equipoise.paper.findings import Finding
-    from equipoise.paper.item import Item
+    from equipoise.paper import reproduction
+    from equipoise.paper.findings import Item
 
 ITEM_NAMES = (
     "fig1",
@@ -28,7 +28,7 @@ ITEM_NAMES = (
     "effort",
     "health",
 )
-"""Those of `equipoise.paper.items`, which takes too long to load for a help text; a test compares them."""
+"""The names in `equipoise.paper.items`, which loads too slowly for a help text; a test compares them."""
 
 Names = Annotated[
     list[str] | None,
@@ -60,23 +60,23 @@ def reproduce(
     """Reproduce the paper: compute its tables and figures, judge them, and write a report."""
     from equipoise import checks
     from equipoise.charts import checked_chart_path
-    from equipoise.paper import report, reproduction
-    from equipoise.paper import terminal_report as printing
+    from equipoise.paper import html_report, reproduction, terminal_report
 
     chosen = reproduction.chosen_items(items or ())
     if workers is not None:
         checks.whole_number("workers", workers, 1)
     arms = None if treefrog is None else _arms(treefrog)
-    checked_chart_path(out / report.PAGE, make_folder=True)
+    checked_chart_path(out / html_report.PAGE, make_folder=True)
 
-    def ended(item: "Item", finding: "Finding") -> None:
-        writer.add(finding)
-        show.end(item, finding)
+    def show(progress: "reproduction.Progress") -> None:
+        if progress.finding is not None:
+            writer.add(progress.finding)
+        terminal.show(progress)
 
     try:
         _compile(chosen, quiet)
-        with report.ReportWriter(out) as writer:
-            with printing.Show(chosen, quick=quick, quiet=quiet, results=not as_json) as show:
+        with html_report.ReportWriter(out) as writer:
+            with terminal_report.TerminalReport(chosen, quick=quick, quiet=quiet, results=not as_json) as terminal:
                 result = reproduction.reproduce(
                     items or (),
                     folder=out,
@@ -84,9 +84,7 @@ def reproduce(
                     again=again,
                     treefrog=arms,
                     workers=workers,
-                    on_start=show.start,
-                    on_progress=show.progress,
-                    on_end=ended,
+                    on_progress=show,
                 )
             page = writer.write(result)
     except KeyboardInterrupt:
@@ -94,9 +92,9 @@ def reproduce(
             print(f"interrupted; finished items are kept in {out}, the same command goes on", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
-        printing.print_as_json(result, page)
+        terminal_report.print_as_json(result, page)
     else:
-        printing.print_summary(result, page, quiet=quiet)
+        terminal_report.print_summary(result, page, quiet=quiet)
     if result.missed:
         raise typer.Exit(1)
 
@@ -114,7 +112,7 @@ def _arms(path: Path) -> "Gaussian":
 
 
 def _compile(items: "tuple[Item, ...]", quiet: bool) -> None:
-    """Solve and play something small, so that what takes long the first time is done and named."""
+    """Solve and play something small, so that compiling is over, and announced, before the first item."""
     from equipoise.arms import Gaussian
     from equipoise.cli.options import compile_solver
     from equipoise.policies import ForcingBalance

@@ -160,7 +160,7 @@ def rehearse(url: str, act: "Callable[[Store], object]") -> None:
 
 def _missing_file(url: str) -> "Path | None":
     """Return the file that a URL names, if it is not there."""
-    from equipoise.store.url import database_at
+    from equipoise.store.database import database_at
 
     path: Path | None = getattr(database_at(_lasting(url)), "path", None)
     return None if path is None or path.exists() else path
@@ -178,7 +178,7 @@ def announce_compiling(*, quiet: bool) -> None:
     """Say why the first assignment on a machine takes seconds, should it be this one."""
     if quiet:
         return
-    from equipoise.kernels import when_compiling
+    from equipoise.kernels.compiler import when_compiling
     from equipoise.terminal import COMPILING
 
     when_compiling(lambda: note(COMPILING))

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.experiment.export import polars, replacing
+from equipoise.files import polars, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from equipoise.errors import EnrolmentClosed, InvalidInput, RewardsHeld
 from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
 from equipoise.experiment.state import ACTIVE, ENROLLING, FINISHED, PAUSED, RETIRED, STOPPED, State
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import N_HELD
+from equipoise.unit_lifecycle import N_HELD, UNIT_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _STATE_AFTER = {"paused": PAUSED, "resumed": ENROLLING, "stopped": STOPPED, "finished": FINISHED}
 _ARM_STATE_AFTER = {"arm_paused": PAUSED, "arm_resumed": ACTIVE, "arm_retired": RETIRED}
-UNIT_KINDS = ("assigned", "rewarded", "counted", "expired", "corrected")
-KINDS = ("created", *UNIT_KINDS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
+KINDS = ("created", *UNIT_EVENTS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
 """Every kind of event in a log."""
 
 

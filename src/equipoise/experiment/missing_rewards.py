@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from equipoise import checks
+from equipoise import checks, unit_lifecycle
 from equipoise.errors import InvalidInput
 from equipoise.serialization import Value
 from equipoise.stats import checked_reward
@@ -22,6 +22,7 @@ class MissingReward(Value):
     rewards come fast are not favoured while others are still on their way.
     """
 
+    _kind: ClassVar[str] = unit_lifecycle.WAIT
     window_seconds: Any
     hold: bool
     late: str = "count"
@@ -34,6 +35,16 @@ class MissingReward(Value):
     def window_microseconds(self) -> int | None:
         """The window as the store counts time, or None if there is none."""
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
+
+    @property
+    def life(self) -> unit_lifecycle.Life:
+        """What events do to a unit under this rule."""
+        return unit_lifecycle.LIVES[self._kind, self.late, self.hold]
+
+    @property
+    def default(self) -> float | None:
+        """What is counted for a unit whose window has passed without a reward, if anything."""
+        return None
 
     def _held(self) -> str:
         return "; rewards are held until then" if self.hold else ""
@@ -92,6 +103,7 @@ class DefaultReward(MissingReward):
     'count 0 after 7 days; late rewards replace it'
     """
 
+    _kind = unit_lifecycle.DEFAULT
     value: float
     window_seconds: float
     hold: bool = False
@@ -100,6 +112,11 @@ class DefaultReward(MissingReward):
     def __post_init__(self) -> None:
         self._check()
         self._set(value=checked_reward(self.value) + 0.0)
+
+    @property
+    def default(self) -> float:
+        """The value."""
+        return self.value
 
     def describe(self) -> str:
         """Return the rule in words."""
@@ -126,6 +143,7 @@ class DropUnit(MissingReward):
     'drop after 1 hour; late rewards are only logged'
     """
 
+    _kind = unit_lifecycle.DROP
     window_seconds: float
     hold: bool = False
     late: str = "ignore"

@@ -1,4 +1,7 @@
-"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision."""
+"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import compiled
-from equipoise.kernels.decision import RANDOM, decide_since, draw
+from equipoise.kernels.compiler import compiled
+from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw
 from equipoise.kernels.random import decision_uniform
-from equipoise.kernels.rules import WORK_ROWS, Rule
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
+    from equipoise.kernels.rules import Rule
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2
 MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
@@ -90,7 +93,7 @@ def next_assignment(
     uniform = decision_uniform(seed, 0, index)
     wanted, forced = RANDOM, True
     if not warm_up_chances(own_assigned, warm_up, probability):
-        wanted, forced = decide_since(
+        wanted, forced = decide(
             rule,
             design.per_arm,
             total + 1,

@@ -15,10 +15,12 @@ from equipoise._version import __version__
 from equipoise.arms import Arms
 from equipoise.errors import InvalidInput
 from equipoise.policies import NumbaPolicy, Policy
-from equipoise.simulation import default_checkpoints
+from equipoise.simulation.simulator import LARGEST_HORIZON, default_checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from equipoise.simulation.runs import Runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Study:
             )
         for policy in policies:
             policy.check_arms(self.arms.n_arms)
-        horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, 10**15) for n in self.horizons))
+        horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, LARGEST_HORIZON) for n in self.horizons))
         if not horizons:
             raise InvalidInput("horizon must be a whole number or a list of them; got an empty list")
         steps = None
@@ -168,13 +170,6 @@ def _feed(digest: Any, data: Any) -> None:
         digest.update(f"{json.dumps(data)},".encode())
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from equipoise.simulation.runs import Runs
-
-    Kept = dict[Cell, list[Runs]]
-
 TASK_SECONDS = 1.0
 """How long a task should take: long against what handing it out costs (milliseconds), short enough to lose."""
 
@@ -186,7 +181,7 @@ class Piece(NamedTuple):
     replications: range
 
 
-def missing(study: Study, kept: Kept) -> Iterator[Piece]:
+def missing(study: Study, kept: dict[Cell, list[Runs]]) -> Iterator[Piece]:
     """Yield what is still to play, as stretches of consecutive replications."""
     for cell in study.cells():
         done = {number for runs in kept.get(cell, ()) for number in runs.replications.tolist()}
