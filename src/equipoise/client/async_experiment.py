@@ -83,7 +83,7 @@ class AsyncRemoteExperiment:
         return await self._backend.run_all(commands.Tell.many(rewards))
 
     async def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
-        """Put another reward in the place of the one told; the log keeps both, and the reason."""
+        """Replace a reward; the log keeps both, and the reason."""
         found: ToldReward = await self._backend.run(commands.Correct(unit, reward, reason))
         return found
 
@@ -120,19 +120,19 @@ class AsyncRemoteExperiment:
         await self._backend.run(commands.Finish(bool(anyway)))
 
     async def add_arm(self, name: str, *, floor: float = 0.0) -> None:
-        """Add an arm; after its warm-up and forcing the policy gives it its share of those who come from now on."""
+        """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
         await self._backend.run(commands.AddArm(name, floor))
 
     async def pause_arm(self, name: str) -> None:
-        """Assign nobody to an arm for a while; the policy decides as if it did not exist."""
+        """Assign no units to an arm for a while; the policy decides as if it did not exist."""
         await self._backend.run(commands.PauseArm(name))
 
     async def resume_arm(self, name: str) -> None:
-        """Assign people to an arm again after a pause."""
+        """Assign units to an arm again after a pause."""
         await self._backend.run(commands.ResumeArm(name))
 
     async def retire_arm(self, name: str) -> None:
-        """Assign nobody to an arm any more; rewards of those who have it still count."""
+        """Assign no units to an arm any more; rewards of units that have it still count."""
         await self._backend.run(commands.RetireArm(name))
 
     async def change_weight(self, reward_weight: float) -> None:
@@ -153,7 +153,7 @@ class AsyncRemoteExperiment:
         return await self._backend.describe()
 
     async def status(self) -> Status:
-        """Return where the experiment stands: arms, totals, intervals, stopping rules."""
+        """Return the current state: arms, totals, intervals, stopping rules."""
         return await self._backend.status()
 
     async def events(self, after: int = 0) -> AsyncIterator[Event]:
@@ -184,9 +184,9 @@ class AsyncRemoteExperiment:
         return await self._backend.verify()
 
     async def rebuild(self) -> bool:
-        """Write statistics and everything else that is kept from the log anew; return whether anything changed.
+        """Restore from the log everything that is kept beside it; return whether anything changed.
 
-        If so, that is logged too, and other programs that use the experiment read it all again.
+        If so, that is logged too, and other programs that use the experiment reload it.
         """
         return await self._backend.rebuild()
 

@@ -58,33 +58,33 @@ class Attempts:
             ) from outcome
         if not isinstance(outcome, (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)):
             raise ServiceError(f"{self._url} cannot be spoken to: {_reason(outcome)}") from outcome
-        told = StoreUnavailable(
+        failed = StoreUnavailable(
             f"{self._url} cannot be reached: {_reason(outcome)}",
             hint="check the address and that the service runs; `equipoise serve` starts one",
         )
         if _is_about_certificates(outcome):
-            told.hint = "the certificate of the service is not one that this machine trusts"
-            raise told from outcome
-        return self._next(told, 0.0, outcome)
+            failed.hint = "the certificate of the service is not one that this machine trusts"
+            raise failed from outcome
+        return self._next(failed, 0.0, outcome)
 
     def _wait_after_status(self, response: httpx.Response) -> float:
-        told = failure(response, self._url)
-        if response.status_code not in TRY_AGAIN or isinstance(told, (StoreMismatch, UpgradeNeeded)):
-            raise told
-        if not isinstance(told, StoreUnavailable):
-            told = StoreUnavailable(told.message, hint=told.hint)
-        return self._next(told, _advised(response.headers), None)
+        failed = failure(response, self._url)
+        if response.status_code not in TRY_AGAIN or isinstance(failed, (StoreMismatch, UpgradeNeeded)):
+            raise failed
+        if not isinstance(failed, StoreUnavailable):
+            failed = StoreUnavailable(failed.message, hint=failed.hint)
+        return self._next(failed, _advised(response.headers), None)
 
-    def _next(self, told: EquipoiseError, at_least: float, cause: Exception | None) -> float:
+    def _next(self, failed: EquipoiseError, at_least: float, cause: Exception | None) -> float:
         self.n_failed += 1
         if self.n_failed >= self._most:
             if self._most > 1:
-                told.message += f"; tried {self._most} times"
-                told.args = (told.message,)
-            raise told from cause
+                failed.message += f"; tried {self._most} times"
+                failed.args = (failed.message,)
+            raise failed from cause
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self.n_failed - 1))
         wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (it spreads clients, it guards nothing)
-        _log.info("trying again in %.2f s: %s", wait, told.message)
+        _log.info("trying again in %.2f s: %s", wait, failed.message)
         return wait
 
 

@@ -178,7 +178,7 @@ class Transport:
     def _connect(self) -> httpx.Client:
         self._process = os.getpid()
         http = httpx.Client(**self.settings.options())
-        weakref.finalize(self, http.close)  # for those who never close it
+        weakref.finalize(self, http.close)  # in case it is never closed
         return http
 
 
@@ -262,7 +262,7 @@ def checked_url(url: Any) -> str:
 
 
 def checked_key(key: Any) -> str | None:
-    """Return a key as it is sent; what is wrong with one is told without it."""
+    """Return a key as it is sent; the error for a bad one does not show it."""
     if key is None:
         return None
     # A line break, as files end with, would be refused on its way out by an error that shows the key.

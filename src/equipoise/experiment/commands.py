@@ -57,7 +57,7 @@ class UnitRequest(Request):
 
 @dataclass(slots=True)
 class Ask(UnitRequest):
-    """Which arm does the unit get? Gives an `Assignment`."""
+    """Ask for the arm of a unit; the result is an `Assignment`."""
 
     attributes: dict[str, Any] | None = None
 
@@ -82,7 +82,7 @@ class Ask(UnitRequest):
 
 @dataclass(slots=True)
 class Tell(UnitRequest):
-    """The unit's reward, which is checked against the experiment's range. Gives a `ToldReward`."""
+    """Report the reward of a unit, within the experiment's range; the result is a `ToldReward`."""
 
     reward: float
 
@@ -104,7 +104,7 @@ class Tell(UnitRequest):
 
 @dataclass(slots=True)
 class Correct(UnitRequest):
-    """Another reward in the place of the one told, with the reason. Gives a `ToldReward`."""
+    """Replace a reward, for a reason; the result is a `ToldReward`."""
 
     reward: float
     reason: str
@@ -165,17 +165,17 @@ class ArmRequest(Request):
 
 @dataclass(slots=True)
 class PauseArm(ArmRequest):
-    """Assign nobody to an arm for a while."""
+    """Assign no units to an arm for a while."""
 
 
 @dataclass(slots=True)
 class ResumeArm(ArmRequest):
-    """Assign people to an arm again after a pause."""
+    """Assign units to an arm again after a pause."""
 
 
 @dataclass(slots=True)
 class RetireArm(ArmRequest):
-    """Assign nobody to an arm any more; its rewards still count."""
+    """Assign no units to an arm any more; its rewards still count."""
 
 
 @dataclass(slots=True)

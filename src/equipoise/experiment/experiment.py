@@ -227,7 +227,7 @@ class Experiment:
         return self._backend.run_all(commands.Tell.many(rewards))
 
     def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
-        """Put another reward in the place of the one told; the log keeps both, and the reason."""
+        """Replace a reward; the log keeps both, and the reason."""
         found: ToldReward = self._backend.run(commands.Correct(unit, reward, reason))
         return found
 
@@ -276,19 +276,19 @@ class Experiment:
         self._backend.run(commands.Finish(bool(anyway)))
 
     def add_arm(self, name: str, *, floor: float = 0.0) -> None:
-        """Add an arm; after its warm-up and forcing the policy gives it its share of those who come from now on."""
+        """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
         self._backend.run(commands.AddArm(name, floor))
 
     def pause_arm(self, name: str) -> None:
-        """Assign nobody to an arm for a while; the policy decides as if it did not exist."""
+        """Assign no units to an arm for a while; the policy decides as if it did not exist."""
         self._backend.run(commands.PauseArm(name))
 
     def resume_arm(self, name: str) -> None:
-        """Assign people to an arm again after a pause."""
+        """Assign units to an arm again after a pause."""
         self._backend.run(commands.ResumeArm(name))
 
     def retire_arm(self, name: str) -> None:
-        """Assign nobody to an arm any more; rewards of those who have it still count."""
+        """Assign no units to an arm any more; rewards of units that have it still count."""
         self._backend.run(commands.RetireArm(name))
 
     def change_weight(self, reward_weight: float) -> None:
@@ -319,7 +319,7 @@ class Experiment:
         return self._backend.describe()
 
     def status(self) -> Status:
-        """Return where the experiment stands: arms, totals, intervals, stopping rules.
+        """Return the current state: arms, totals, intervals, stopping rules.
 
         Examples
         --------
@@ -375,9 +375,9 @@ class Experiment:
         return self._backend.verify()
 
     def rebuild(self) -> bool:
-        """Write statistics and everything else that is kept from the log anew; return whether anything changed.
+        """Restore from the log everything that is kept beside it; return whether anything changed.
 
-        If so, that is logged too, and other programs that use the experiment read it all again.
+        If so, that is logged too, and other programs that use the experiment reload it.
         """
         return self._backend.rebuild()
 
@@ -412,9 +412,9 @@ class Experiment:
         return self._stored.number
 
     def apply(self, requests: Iterable[commands.Request]) -> Answers:
-        """Carry out requests in the order given, in one transaction, and return what each gives.
+        """Carry out requests in the order given, in one transaction, and return their results.
 
-        In the place of a request that was refused stands its error; the others are not affected.
+        The result of a request that is refused is its error; the others are not affected.
 
         Examples
         --------
