@@ -32,7 +32,7 @@ from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
-from equipoise.testing.store_case import StoppedClock
+from equipoise.testing.experiment_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
 BALANCE = eq.ForcingBalance(reward_weight=0.6)
@@ -200,7 +200,7 @@ def test_experiments_in_postgresql_do_not_wait_for_each_other(postgresql_url):
             entered.set()
             assert leave.wait(20)
 
-        thread = threading.Thread(target=store.change, args=(first._id, hold))
+        thread = threading.Thread(target=store.change, args=(first.number, hold))
         thread.start()
         assert entered.wait(20)
         assert second.ask("a").new  # while the first is locked

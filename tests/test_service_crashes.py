@@ -3,7 +3,8 @@
 Whatever a client was answered is in the database afterwards, nothing is there by half or twice, the counters are those
 of the log, the log replays, and the next server starts as if nothing had been.
 
-For endurance there are some twenty kills in all, else one for each set-up. `EQUIPOISE_KILLS=20` kills the servers of each set-up twenty times.
+For endurance there are some twenty kills in all, else one for each set-up. `EQUIPOISE_KILLS=20` kills the servers of
+each set-up twenty times.
 """
 
 from __future__ import annotations

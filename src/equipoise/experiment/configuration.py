@@ -5,27 +5,44 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from equipoise import checks
 from equipoise.errors import Hint, InvalidInput, UnknownName
+from equipoise.experiment.commands import plain_reward
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
 from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
 from equipoise.experiment.stopping import StoppingRule
 from equipoise.policies import Policy
+from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.stats import LARGEST_COUNT, checked_reward
 from equipoise.theory.assumptions import checked_probability
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FORMAT = "equipoise-experiment/1"
 MOST_ARMS = 100_000
 DIRECTIONS = ("maximise", "minimise")
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments of `Experiment.create` besides the arms, for other functions that pass them on."""
+
+    policy: Policy | None
+    reward_weight: float | None
+    seed: int | None
+    floor: float | Sequence[float] | Mapping[str, float]
+    control: str | None
+    control_share: float
+    warm_up: int
+    reward_range: tuple[float, float] | None
+    direction: str
+    missing: MissingReward | None
+    stopping: StoppingRule | Sequence[StoppingRule]
+    failure_probability: float
+    metadata: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +83,7 @@ class Configuration:
 
     def checked_reward(self, reward: Any) -> float:
         """Return a reward within the declared range."""
-        if reward is None or isinstance(reward, (bool, np.bool_)):
-            raise InvalidInput.of("reward", "must be a number", reward)
-        value = checked_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
+        value = plain_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
         if self.reward_range is not None and not self.reward_range[0] <= value <= self.reward_range[1]:
             low, high = self.reward_range
             raise InvalidInput.of("reward", f"must be in [{low:g}, {high:g}], the declared range", value)
@@ -108,6 +123,15 @@ class Configuration:
             "reward_range": None if data["reward_range"] is None else tuple(data["reward_range"]),
         }
         return cls(**values)
+
+
+def checked_settings(
+    *, arms: Any, policy: Any, reward_weight: Any, floor: Any, control: Any, control_share: Any, **others: Any
+) -> tuple[Configuration, list[tuple[str, float]]]:
+    """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
+    chosen = policy_or_recommended(policy, reward_weight)
+    configuration = checked_configuration(policy=chosen, control=control, control_share=control_share, **others)
+    return configuration, checked_arms(arms, floor, control, configuration.control_share)
 
 
 def checked_configuration(

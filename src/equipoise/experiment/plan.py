@@ -20,7 +20,8 @@ from equipoise.errors import (
     UnknownUnit,
 )
 from equipoise.experiment import changes, commands
-from equipoise.experiment.commands import Ask, Assignment, ToldReward
+from equipoise.experiment.commands import Ask
+from equipoise.experiment.records import Assignment, ToldReward
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
 from equipoise.experiment.units import Unit
 from equipoise.store.schema import instant

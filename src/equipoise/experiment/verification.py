@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from equipoise import kernels
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.changes import apply_change, created_state
+from equipoise.experiment.records import Verification
 from equipoise.experiment.state import ENROLLING
 from equipoise.kernels import log_replay
 from equipoise.store import schema
@@ -32,15 +32,6 @@ FROM pending AS p LEFT JOIN events AS a {by_unit}
 ON a.experiment = p.experiment AND a.unit = p.unit AND a.kind = 'assigned' AND a.decision = p.decision
 WHERE p.experiment = ?
 """
-
-
-@dataclass(frozen=True)
-class Verification:
-    """A log that gave what is recorded: how long it was, and how long the replay took."""
-
-    n_events: int
-    n_decisions: int
-    seconds: float
 
 
 def verify(transaction: Transaction, experiment: int, name: str) -> Verification:

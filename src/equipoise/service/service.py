@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
+from equipoise.experiment.store_backend import StoreBackend
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import Lanes
 from equipoise.service.keys import OPEN, Key, KeyRing
@@ -144,7 +145,7 @@ class Core:
     def experiment_now(self, name: str, key: Key) -> Experiment | None:
         """Return an experiment that was used before; experiments are never removed or renamed."""
         number = self._numbers.get(name)
-        return None if number is None else Experiment(self.store, number, name, key.name)
+        return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
     def experiment(self, name: str, key: Key) -> Experiment:
         """Return an experiment, which may take a look into the store."""
