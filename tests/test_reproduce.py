@@ -20,7 +20,7 @@ from patience import HANGS
 
 import equipoise as eq
 from equipoise import charts, cli
-from equipoise.cli.reproduce_command import ITEM_NAMES
+from equipoise.cli.planning_commands import ITEM_NAMES
 from equipoise.paper import documentation_page, findings, html_report, reproduction
 from equipoise.paper.documentation_page import LastRun
 from equipoise.paper.findings import Claim, Expected, Figure, Finding, Item, Measured, Table, expected_numbers
@@ -223,11 +223,7 @@ def test_the_help_lists_every_item() -> None:
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals to pretend")
 def test_on_a_terminal_a_bar_shows_the_item_and_leaves_the_results_alone(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
-    program = (
-        "import equipoise.progress; equipoise.progress.Pace.SHORTEST = 1e-6\n"  # it may be over before it is no guess
-        "from equipoise.cli import main; main()"
-    )
-    command = [sys.executable, "-c", program, "reproduce", "fig3-left", "--quick"]
+    command = [sys.executable, "-m", "equipoise.cli", "reproduce", "fig3-left", "--quick"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT, cwd=tmp_path, text=True)
     os.close(theirs)
     shown = b""

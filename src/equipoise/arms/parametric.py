@@ -140,7 +140,7 @@ def _positive(name: str, values: ArrayLike, *, size: int | None = None) -> Float
     array = checks.vector(name, values, size=size)
     if array.min() <= 0:
         arm = int(array.argmin())
-        raise InvalidInput(f"{name} must be positive; got {array[arm]} for arm {arm}")
+        raise InvalidInput.of(name, "must be positive", float(array[arm]), arm=arm)
     return array
 
 
@@ -149,7 +149,7 @@ def _interval(low: ArrayLike, high: ArrayLike, *, size: int | None = None) -> tu
     highs = checks.vector("high", high, size=lows.size)
     if (lows > highs).any():
         arm = int(np.argmax(lows > highs))
-        raise InvalidInput(f"low must not exceed high; got {lows[arm]} and {highs[arm]} for arm {arm}")
+        raise InvalidInput.of("low", f"must not exceed high; got {lows[arm]} and {highs[arm]}", arm=arm)
     return lows, highs
 
 
@@ -185,5 +185,5 @@ def _probabilities(mean: ArrayLike) -> FloatArray:
     probability = checks.non_negative("mean", mean)
     if probability.max() > 1:
         arm = int(probability.argmax())
-        raise InvalidInput(f"mean must be a probability in [0, 1]; got {probability[arm]} for arm {arm}")
+        raise InvalidInput.of("mean", "must be a probability in [0, 1]", float(probability[arm]), arm=arm)
     return probability

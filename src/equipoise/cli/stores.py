@@ -61,7 +61,6 @@ Who = Annotated[
     option("--who", "Store", "NAME", "Who does this, for the log: your login name, or for a service the key's name."),
 ]
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)]
-Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
 
 
 class StoredExperiments(NamedTuple):

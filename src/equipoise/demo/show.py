@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from equipoise.experiment import Status
-    from equipoise.experiment.verification import Verification
+    from equipoise.experiment import Status, Verification
     from equipoise.paper.real_experiments import RealExperiment
 
 FOLDER = Path("demo-output")
