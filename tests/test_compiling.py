@@ -5,20 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numba
 import pytest
 
 import equipoise as eq
-from equipoise import cli, kernels
-from equipoise.cli import stores
-from equipoise.terminal import slow_start_note
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from equipoise import cli
+from equipoise.kernels import compiler
+from equipoise.terminal import announce_compiling
 
 NOTE = "compiling, once: the next start will be quick\n"
 TWO = ("--mean", "1,2", "--std", "1,1")
@@ -50,47 +45,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_first_compilation_is_reported_once() -> None:
     told: list[int] = []
-    call_off = kernels.when_compiling(lambda: told.append(1))
-    try:
-        assert told == []
-        compile_something()
-        compile_something()
-        assert told == [1]
-    finally:
-        call_off()
-
-
-def test_what_was_called_off_is_not_reported() -> None:
-    told: list[int] = []
-    kernels.when_compiling(lambda: told.append(1))()
-    compile_something()
+    compiler.when_compiling(lambda: told.append(1))
     assert told == []
+    compile_something()
+    compile_something()
+    assert told == [1]
 
 
-def test_the_note_comes_only_if_compiling_takes_long(capsys: pytest.CaptureFixture[str]) -> None:
-    with slow_start_note(after_seconds=PATIENCE):
+@pytest.mark.parametrize("quiet", [False, True])
+def test_compiling_is_announced_once_unless_it_is_to_be_quiet(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    announce_compiling.cache_clear()
+    for _ in range(2):
+        announce_compiling(quiet=quiet)
         compile_something()
-    with slow_start_note(after_seconds=0.0):
-        pass
-    with slow_start_note(after_seconds=0.0, quiet=True):
-        compile_something()
-    assert capsys.readouterr().err == ""
-    with slow_start_note(after_seconds=0.0):
-        compile_something()
-        for thread in threading.enumerate():
-            if isinstance(thread, threading.Timer):
-                thread.join(PATIENCE)
-    assert capsys.readouterr().err == NOTE
-
-
-class AtOnce:
-    """A timer whose time is over when it starts."""
-
-    def __init__(self, seconds: float, call: Callable[..., None], args: tuple[object, ...], kwargs: dict[str, object]):
-        self.start = lambda: call(*args, **kwargs)
-
-    def cancel(self) -> None:
-        pass
+    assert capsys.readouterr().err == ("" if quiet else NOTE)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +68,8 @@ class AtOnce:
 def test_commands_say_that_they_compile_unless_they_are_to_be_quiet(
     command: str, quiet: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def something_is_compiled(tell: Callable[[], None]) -> Callable[[], None]:
-        tell()
-        return lambda: None
-
-    monkeypatch.setattr(kernels, "when_compiling", something_is_compiled)
-    monkeypatch.setattr(threading, "Timer", AtOnce)
-    stores.announce_compiling.cache_clear()  # a command says it once
+    monkeypatch.setattr(compiler, "when_compiling", lambda tell: tell())
+    announce_compiling.cache_clear()  # a command says it once
     monkeypatch.setattr(sys, "argv", ["equipoise", *COMMANDS[command], *["--quiet"] * quiet])
     with pytest.raises(SystemExit) as exit_:
         cli.main()

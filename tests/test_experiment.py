@@ -32,7 +32,7 @@ from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
-from equipoise.testing.store_case import StoppedClock
+from equipoise.testing.experiment_case import StoppedClock
 
 ARMS = ["line", "pie", "none"]
 BALANCE = eq.ForcingBalance(reward_weight=0.6)
@@ -200,7 +200,7 @@ def test_experiments_in_postgresql_do_not_wait_for_each_other(postgresql_url):
             entered.set()
             assert leave.wait(20)
 
-        thread = threading.Thread(target=store.change, args=(first._id, hold))
+        thread = threading.Thread(target=store.change, args=(first.number, hold))
         thread.start()
         assert entered.wait(20)
         assert second.ask("a").new  # while the first is locked
@@ -647,7 +647,7 @@ class TestFinishing:
             last = second.at + timedelta(days=1)
             with pytest.raises(eq.RewardsHeld, match="holds back 2 rewards") as refused:
                 experiment.finish()
-            assert f"{last:%Y-%m-%d %H:%M}" in refused.value.hint
+            assert f"{last:%Y-%m-%d %H:%M}" in refused.value.message
             assert experiment.status().state == "enrolling"
             clock.now = first.at + timedelta(days=1)
             with pytest.raises(eq.RewardsHeld, match="holds back 1 reward "):
@@ -783,7 +783,7 @@ class TestExportTargets:
 
 def test_a_default_outside_the_range_is_named():
     missing = eq.DefaultReward(value=5, window_seconds=60)
-    with pytest.raises(eq.InvalidInput, match=r"the default value of missing rewards must be in \[0, 1\].*got 5"):
+    with pytest.raises(eq.InvalidInput, match=r"missing.value must be in \[0, 1\].*got 5"):
         create("memory:", missing=missing, reward_range=(0, 1))
 
 

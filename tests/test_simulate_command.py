@@ -214,7 +214,7 @@ def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
     ("arguments", "code", "message"),
     [
         (["nowhere.toml"], 1, "cannot read nowhere.toml: No such file or directory"),
-        (["bad.toml"], 1, "bad.toml, line 11: unknown policy 'Unifrom'; known are "),
+        (["bad.toml"], 1, "bad.toml: policies[1]: unknown policy 'Unifrom'; known are "),
         (["study.toml", "--replications", "0"], 2, "error: --replications must be at least 1; got 0"),
         (["study.toml", "--backend", "slurm"], 2, "error: --backend must be one of threads, processes, ray, dask"),
         (["study.toml", "--out", "x.csv"], 2, "the file for results must end in .npz; got 'x.csv'"),
@@ -241,7 +241,7 @@ def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
         (["study.toml", "--workers", "0"], 2, "error: --workers must be at least 1; got 0"),
         ([*TWO, "--policy", "Unifrom", "--horizon", "5"], 2, "unknown policy 'Unifrom'; known are "),
         ([*TWO, "--policy", "UCB:", "--horizon", "x"], 2, "--horizon must be numbers separated by commas; got 'x'"),
-        ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "a policy must be NAME or NAME:parameter=value"),
+        ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "policy must be NAME or NAME:parameter=value"),
         (["--mean", "1,2", "--policy", "UCB", "--horizon", "5"], 2, "standard deviations of the arms are missing"),
     ],
 )
@@ -260,9 +260,11 @@ def test_what_is_wrong_is_told_before_anything_is_played(
 def test_a_parameter_of_a_policy_is_not_taken_for_the_option_of_that_name(run: Any) -> None:
     options = ("--reward-weight", 0.5, "--horizon", 5, *TWO)
     assert run("--policy", "GAFS", "--policy", "ForcingBalance:reward_weight=2", *options)[2] == (
-        "error: reward_weight must be in [0, 1]; got 2\n"
+        "error: --policy: reward_weight must be in [0, 1]; got 2\n"
     )
-    assert run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: horizon must be at least 1; got 0\n"
+    assert (
+        run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: --policy: horizon must be at least 1; got 0\n"
+    )
 
 
 def test_results_of_another_study_are_not_overwritten(run: Any) -> None:

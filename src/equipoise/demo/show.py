@@ -24,14 +24,13 @@ from equipoise.paper.real_experiments import effort_experiment
 from equipoise.service.keys import ADMIN, create_key
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
-from equipoise.terminal import counted, slow_start_note
+from equipoise.terminal import announce_compiling, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from equipoise.experiment import Status
-    from equipoise.experiment.verification import Verification
+    from equipoise.experiment import Status, Verification
     from equipoise.paper.real_experiments import RealExperiment
 
 FOLDER = Path("demo-output")
@@ -51,8 +50,8 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     n_people = real.n_people if steps is None else steps
     url = _new_store()
     try:
-        with slow_start_note():
-            _warm_up()
+        announce_compiling()
+        _warm_up()
     except KeyboardInterrupt:
         say("interrupted before the first person came")
         return 130

@@ -1,9 +1,10 @@
 """Durable experiments: assignments and rewards that survive crashes, retries, delays and many processes."""
 
+from typing import TYPE_CHECKING, Any
+
 from equipoise.experiment.commands import (
     AddArm,
     Ask,
-    Assignment,
     ChangeWeight,
     Correct,
     Finish,
@@ -16,16 +17,26 @@ from equipoise.experiment.commands import (
     Settle,
     Stop,
     Tell,
-    ToldReward,
 )
-from equipoise.experiment.configuration import Configuration
-from equipoise.experiment.event_log import Event, History
 from equipoise.experiment.experiment import Experiment
 from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
-from equipoise.experiment.status import ArmStatus, ExperimentSummary, Status, WhatIf
-from equipoise.experiment.stopping import Budget, Deadline, Precision, Progress, StoppingRule
-from equipoise.experiment.units import UnitStatus
-from equipoise.experiment.verification import Verification
+from equipoise.experiment.records import (
+    ArmStatus,
+    Assignment,
+    Event,
+    ExperimentSummary,
+    History,
+    Progress,
+    Status,
+    ToldReward,
+    UnitStatus,
+    Verification,
+    WhatIf,
+)
+from equipoise.experiment.stopping import Budget, Deadline, Precision, StoppingRule
+
+if TYPE_CHECKING:
+    from equipoise.experiment.configuration import Configuration
 
 __all__ = [
     "AddArm",
@@ -64,3 +75,11 @@ __all__ = [
     "WaitForReward",
     "WhatIf",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Configuration":  # it imports every policy, which a client does not need
+        from equipoise.experiment.configuration import Configuration
+
+        return Configuration
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

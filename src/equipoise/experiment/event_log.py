@@ -3,69 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.experiment.records import Event, History
 from equipoise.store.schema import instant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from equipoise._types import FloatArray, IntArray
     from equipoise.experiment.state import State
     from equipoise.store import Transaction
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened.
-
-    Attributes
-    ----------
-    number : int
-        Its place in the log of the experiment, from 1.
-    kind : str
-        created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
-        arm_paused, arm_resumed, arm_retired, weight_changed or rebuilt.
-    at : datetime
-        When, in UTC.
-    who : str or None
-        Who did it, if that was given.
-    unit, arm, decision : str, str, int, or None
-        Whom it is about, and the number of the decision that assigned the unit.
-    reward : float or None
-        The reward that was told, corrected to, counted, or taken by default.
-    probability, forced
-        Of an assignment.
-    counted : bool or None
-        Whether the reward entered the estimates with this event.
-    replaced : float or None
-        The reward that left the estimates with this event.
-    details : dict
-        Attributes of an assignment, reason of a correction, settings of a creation or a change.
-    """
-
-    number: int
-    kind: str
-    at: datetime
-    who: str | None
-    unit: str | None
-    arm: str | None
-    decision: int | None
-    reward: float | None
-    probability: float | None
-    forced: bool | None
-    counted: bool | None
-    replaced: float | None
-    details: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the event as plain data that JSON can hold."""
-        data = {name: getattr(self, name) for name in self.__slots__}
-        return data | {"at": self.at.isoformat()}
 
 
 def read_event(row: Sequence[Any], names: list[str]) -> Event:
@@ -105,40 +54,6 @@ AND (number / {step} * {step} = number OR number = {last})
 
 _TOGETHER = 10_000
 """Events summed by one query: SQLite sorts what it groups, and sorting all of a long log takes half of the time."""
-
-
-@dataclass(frozen=True)
-class History:
-    """An experiment at some of its events.
-
-    Attributes
-    ----------
-    arms : tuple of str
-        Names of the arms.
-    number : int array (points,)
-        The event after which things were as given.
-    at : tuple of datetime
-        When that was.
-    assigned, rewarded : int array (points, arms)
-        Units assigned and rewards in the estimates.
-    mean, std : float array (points, arms)
-        Of the rewards in the estimates, as they were told; NaN where there are too few.
-    """
-
-    arms: tuple[str, ...]
-    number: IntArray
-    at: tuple[datetime, ...]
-    assigned: IntArray
-    rewarded: IntArray
-    mean: FloatArray
-    std: FloatArray
-
-    @property
-    def average_reward(self) -> FloatArray:
-        """The average of all rewards so far, at each point."""
-        total = np.where(self.rewarded > 0, self.mean, 0.0) * self.rewarded
-        with np.errstate(invalid="ignore"):
-            return np.asarray(total.sum(axis=1) / self.rewarded.sum(axis=1))
 
 
 def read_history(transaction: Transaction, experiment: int, state: State, points: int) -> History:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from equipoise import kernels
-from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.changes import created_state
 from equipoise.experiment.commands import UnitRequest
@@ -146,9 +146,7 @@ def create(
             # After a connection was lost while committing, what is found may be what was written.
             if transaction.configuration(number) == (name, state.created_at, text):
                 return number
-            raise ExperimentExists(
-                f"{store.url} has an experiment {name!r} already", hint="choose another name, or open it"
-            )
+            raise ExperimentExists(f"{store.url} has an experiment {name!r} already", hint=Hint.ANOTHER_NAME)
         number = transaction.create(name, state.state, state.created_at, text)
         write_plan(transaction, number, first)
         return number

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from equipoise import checks, unit_lifecycle
-from equipoise.errors import InvalidInput
+from equipoise.errors import Hint, InvalidInput
 from equipoise.serialization import Value
 from equipoise.stats import checked_reward
 
@@ -54,9 +54,9 @@ class MissingReward(Value):
             window = checks.number_between("window_seconds", self.window_seconds, 0, LONGEST_WINDOW, open_low=True)
             self._set(window_seconds=window)
         if not isinstance(self.hold, bool):
-            raise InvalidInput(f"hold must be True or False; got {self.hold!r}")
+            raise InvalidInput.of("hold", "must be True or False", self.hold)
         if self.hold and self.window_seconds is None:
-            raise InvalidInput("hold needs a window after which rewards are counted", hint="give window_seconds")
+            raise InvalidInput.of("hold", "needs a window after which rewards are counted", hint=Hint.GIVE_WINDOW)
         checks.one_of("late", self.late, ("count", "ignore"))
 
 

@@ -14,12 +14,14 @@ from equipoise.errors import (
     EnrolmentClosed,
     EquipoiseError,
     ExperimentFinished,
+    Hint,
     NotRewarded,
     RewardConflict,
     UnknownUnit,
 )
 from equipoise.experiment import changes, commands
-from equipoise.experiment.commands import Ask, Assignment, ToldReward
+from equipoise.experiment.commands import Ask
+from equipoise.experiment.records import Assignment, ToldReward
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
 from equipoise.experiment.units import Unit
 from equipoise.store.schema import instant
@@ -258,9 +260,7 @@ def tell(draft: Draft, request: Tell) -> ToldReward:
         if reward not in (unit.told, unit.reward):
             raise RewardConflict(
                 f"the reward of unit {name!r} was told before and is {unit.reward!r}; got {reward!r}",
-                hint=None
-                if draft.state.state == FINISHED
-                else "correct(unit, reward, reason) replaces it, and logs why",
+                hint=None if draft.state.state == FINISHED else Hint.CORRECT,
             )
         return _told(draft, name, unit, new=False)
     draft.require_unfinished()
@@ -274,7 +274,7 @@ def correct(draft: Draft, request: Correct) -> ToldReward:
     name, unit = request.unit, _known(draft, request.unit)
     reward = draft.state.configuration.checked_reward(request.reward)
     if unit.reward is None:
-        raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint="tell(unit, reward)")
+        raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint=Hint.TELL)
     draft.require_unfinished()
     if reward == unit.reward:
         return _told(draft, name, unit, new=False)
@@ -287,9 +287,7 @@ def _known(draft: Draft, name: str) -> Unit:
     """Return a unit that was assigned."""
     unit = draft.units.get(name)
     if unit is None:
-        raise UnknownUnit(
-            f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint="ask(unit) comes first"
-        )
+        raise UnknownUnit(f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint=Hint.ASK_FIRST)
     return unit
 
 
@@ -304,7 +302,7 @@ def _require_enrolling(draft: Draft, name: str) -> None:
     if draft.state.state != ENROLLING:
         raise EnrolmentClosed(
             f"experiment {draft.state.name!r} is {draft.state.state} and takes no new units; got {name!r}",
-            hint="resume() takes new units again" if draft.state.state == PAUSED else None,
+            hint=Hint.RESUME if draft.state.state == PAUSED else None,
         )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.errors import TooFewRewards
 from equipoise.experiment.decider import Decider
+from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
 from equipoise.objective_families import ROOT_MEAN_SQUARE
 from equipoise.store.schema import instant, microseconds
 from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
@@ -22,90 +22,7 @@ if TYPE_CHECKING:
 
     from equipoise._types import FloatArray
     from equipoise.experiment.state import State
-    from equipoise.experiment.stopping import Progress
     from equipoise.store import Store, Transaction
-
-
-@dataclass(frozen=True)
-class ArmStatus:
-    """One arm.
-
-    Attributes
-    ----------
-    arm, state : str
-        Its name, and whether it is active, paused or retired.
-    assigned, rewarded, pending : int
-        Units assigned; rewards in the estimates; units whose reward is still to come into them. The first is the sum of
-        the other two and `dropped`.
-    held, overdue : int
-        Of those pending: told but held back until the window has passed; past their window without a reward.
-    defaulted, dropped : int
-        Units past their window: of those rewarded, with the default value; left out of the estimates.
-    mean, std : float or None
-        Of the rewards, as they were told.
-    target_share, actual_share : float or None
-        What the policy steers towards, with kept shares; what the arm got so far.
-    low, high, half_width : float or None
-        Interval for the mean that holds at all times at once, however often one looks; see `Status.interval`.
-    """
-
-    arm: str
-    state: str
-    assigned: int
-    rewarded: int
-    pending: int
-    held: int
-    overdue: int
-    defaulted: int
-    dropped: int
-    mean: float | None
-    std: float | None
-    target_share: float | None
-    actual_share: float | None
-    low: float | None
-    high: float | None
-    half_width: float | None
-
-
-@dataclass(frozen=True)
-class Status:
-    """A whole experiment at one time.
-
-    Attributes
-    ----------
-    interval : str
-        "empirical Bernstein" where a reward range was declared; "asymptotic" otherwise, which needs 30 rewards.
-    confidence : float
-        Of each arm's interval, for all times together.
-    average_reward : float or None
-        Of all rewards in the estimates.
-    """
-
-    name: str
-    state: str
-    created_at: datetime
-    at: datetime
-    policy: dict[str, Any]
-    direction: str
-    missing: str
-    n_events: int
-    n_assigned: int
-    n_rewarded: int
-    n_pending: int
-    n_held: int
-    n_overdue: int
-    n_defaulted: int
-    n_dropped: int
-    average_reward: float | None
-    interval: str
-    confidence: float
-    arms: tuple[ArmStatus, ...]
-    stopping: tuple[Progress, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the status as plain data that JSON can hold."""
-        data = dataclasses.asdict(self)
-        return data | {"created_at": self.created_at.isoformat(), "at": self.at.isoformat()}
 
 
 def read_status(transaction: Transaction, experiment: int, state: State, now: datetime) -> Status:
@@ -209,42 +126,6 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-@dataclass(frozen=True)
-class WhatIf:
-    """Two weights compared, on the present estimates.
-
-    Attributes
-    ----------
-    reward_weight, present_weight : float
-        The weight that was asked about, and that of the experiment.
-    allocation, present_allocation : dict of float by arm
-        Shares they ask for, those kept for arms included.
-    reward, present_reward : float
-        Expected reward per unit under each, as rewards are told.
-    error, present_error : float
-        The objective's error under each; times 1 / sqrt(units) it is the expected error of an arm's mean.
-    """
-
-    reward_weight: float
-    present_weight: float
-    allocation: dict[str, float]
-    present_allocation: dict[str, float]
-    reward: float
-    present_reward: float
-    error: float
-    present_error: float
-
-    @property
-    def reward_change(self) -> float:
-        """How much more reward per unit the other weight gives."""
-        return self.reward - self.present_reward
-
-    @property
-    def error_ratio(self) -> float:
-        """How many times the present error the other weight has."""
-        return self.error / self.present_error if self.present_error else np.inf
-
-
 def what_if(state: State, reward_weight: float) -> WhatIf:
     """Return what another weight would ask for now."""
     configuration = state.configuration.with_weight(reward_weight)
@@ -266,19 +147,6 @@ def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, 
     error = float(objective.error(shares, std)) if hasattr(objective, "error") else np.nan
     allocation = dict(zip(state.names, target.tolist(), strict=True))
     return allocation, state.configuration.sign * float(shares @ mean), error
-
-
-@dataclass(frozen=True)
-class ExperimentSummary:
-    """An experiment as it is listed."""
-
-    name: str
-    state: str
-    created_at: datetime
-    policy: dict[str, Any]
-    n_arms: int
-    n_assigned: int
-    n_rewarded: int
 
 
 def summaries(store: Store) -> list[ExperimentSummary]:

@@ -6,25 +6,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.experiment.records import Progress, Status
 from equipoise.serialization import Value
 from equipoise.stats import LARGEST_COUNT
-
-if TYPE_CHECKING:
-    from equipoise.experiment.status import Status
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a stopping rule is: whether it is met, where it stands and what it waits for."""
-
-    rule: str
-    met: bool
-    now: float | str | None
-    goal: float | str
 
 
 class StoppingRule(Value):
@@ -75,8 +63,8 @@ class Deadline(StoppingRule):
                 raise ValueError("no zone")
             instant = instant.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise InvalidInput(
-                f"at must be an instant with a zone, such as 2027-06-30T18:00:00+02:00; got {self.at!r}"
+            raise InvalidInput.of(
+                "at", "must be an instant with a zone, such as 2027-06-30T18:00:00+02:00", self.at
             ) from None
         self._set(at=instant.isoformat())
 

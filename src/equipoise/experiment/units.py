@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from equipoise.experiment.records import UnitStatus
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import OTHER, OVERDUE, REWARD, STATES, UNIT_EVENTS, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from equipoise.experiment.missing_rewards import MissingReward
     from equipoise.experiment.state import State
     from equipoise.store import Transaction
-
-
-@dataclass(frozen=True)
-class UnitStatus:
-    """One unit: its assignment, and what became of its reward.
-
-    Attributes
-    ----------
-    unit, arm : str
-        Who got what.
-    number : int
-        Which decision of the experiment it was, counted from 0.
-    probability : float
-        With which probability this arm was chosen, given all that was known.
-    forced : bool
-        Whether warm-up or the policy's forcing chose, and not the estimates.
-    at : datetime
-        When it was assigned, in UTC.
-    state : str
-        waiting, held (told, but not to be counted before the window has passed), counted, overdue, defaulted or
-        dropped.
-    reward : float or None
-        As it was told, or corrected to since.
-    counted : bool
-        Whether that reward is in the estimates; a default that stands for it is not that reward.
-    """
-
-    unit: str
-    arm: str
-    number: int
-    probability: float
-    forced: bool
-    at: datetime
-    state: str
-    reward: float | None
-    counted: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data that JSON can hold."""
-        return dataclasses.asdict(self) | {"at": self.at.isoformat()}
 
 
 class Unit:

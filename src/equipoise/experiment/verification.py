@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import kernels
 from equipoise._version import __version__
-from equipoise.errors import EquipoiseError, ExperimentExists, VerificationFailed
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.changes import apply_change, created_state
+from equipoise.experiment.records import Verification
 from equipoise.experiment.state import ENROLLING
 from equipoise.kernels import log_replay
 from equipoise.store import schema
@@ -26,22 +26,12 @@ if TYPE_CHECKING:
     from equipoise.store import Transaction
 
 _CHANGED = ARM_COLUMNS.index("changed")  # no log says it
-_HINT = "rebuild() writes the tables anew from the log"
 _PENDING = """
 SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
 FROM pending AS p LEFT JOIN events AS a {by_unit}
 ON a.experiment = p.experiment AND a.unit = p.unit AND a.kind = 'assigned' AND a.decision = p.decision
 WHERE p.experiment = ?
 """
-
-
-@dataclass(frozen=True)
-class Verification:
-    """A log that gave what is recorded: how long it was, and how long the replay took."""
-
-    n_events: int
-    n_decisions: int
-    seconds: float
 
 
 def verify(transaction: Transaction, experiment: int, name: str) -> Verification:
@@ -104,7 +94,7 @@ def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) 
 
 
 def _differ(what: str, expected: Any, got: Any) -> None:
-    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=_HINT)
+    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=Hint.REBUILD)
 
 
 _SELECT = """

@@ -55,8 +55,8 @@ def is_compiled(function: Any) -> bool:
     return callable(function) if numba.config.DISABLE_JIT else is_jitted(function)  # type: ignore[attr-defined]
 
 
-def when_compiling(tell: Callable[[], None]) -> Callable[[], None]:
-    """Call a function the next time that something is compiled that no cache has; what is returned calls that off."""
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call a function once, the next time that something is compiled that no cache has."""
 
     class Once(event.Listener):
         def on_start(self, event_: Any) -> None:
@@ -67,9 +67,7 @@ def when_compiling(tell: Callable[[], None]) -> Callable[[], None]:
         def on_end(self, event_: Any) -> None:
             pass
 
-    listener = Once()
-    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
-    return lambda: event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
 
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]

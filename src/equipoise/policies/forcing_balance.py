@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 from equipoise.policies.compiled import CompiledPolicy
@@ -69,15 +69,17 @@ class ForcingBalance(CompiledPolicy):
     def __post_init__(self) -> None:
         objective: Any = self.objective
         if isinstance(objective, dict):
-            objective = Objective.from_dict(objective)
+            with within("objective"):
+                objective = Objective.from_dict(objective)
         if not isinstance(objective, Objective):
-            raise InvalidInput(f"objective must be one of {', '.join(Objective.names())}; got {objective!r}")
+            raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         self._set(objective=objective)
         self._check("reward_weight", "forcing", "floor", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if floors or importance are not one per arm."""
-        self.objective.check_arms(n_arms)
+        with within("objective"):
+            self.objective.check_arms(n_arms)
         super().check_arms(n_arms)
 
     def per_arm(self, n_arms: int) -> FloatArray:

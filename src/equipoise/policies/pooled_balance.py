@@ -86,7 +86,7 @@ class PooledBalance(CompiledPolicy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.pooling, bool):
-            raise InvalidInput(f"pooling must be true or false; got {self.pooling!r}")
+            raise InvalidInput.of("pooling", "must be true or false", self.pooling)
         self._set(
             tracking=checks.one_of("tracking", self.tracking, _PULL_TRACKINGS),
             window=checks.whole_number("window", self.window, 1, 1_000),

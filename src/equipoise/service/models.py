@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
+from equipoise.errors import Hint
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
-from equipoise.hints import in_requests
 
 Number = StrictFloat  # which takes whole numbers too, but no text and no booleans
 Name = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_NAME)]
@@ -132,7 +132,7 @@ class Failure(BaseModel):
     """What went wrong, and what to do about it."""
 
     error: str = Field(examples=["the reward of unit 'student-42' was told before and is 0.75; got 0.5"])
-    hint: str | None = Field(examples=[in_requests("correct(unit, reward, reason) replaces it, and logs why")])
+    hint: str | None = Field(examples=[Hint.CORRECT.request])
 
 
 class Arm(BaseModel):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
-import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from equipoise.errors import EquipoiseError, NotAuthenticated, StoreError, UnknownExperiment
+from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Ask, Correct, Experiment, Tell
+from equipoise.experiment.store_backend import StoreBackend
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import Lanes
-from equipoise.service.keys import HOW_TO_SEND, OPEN, Key, KeyRing
+from equipoise.service.keys import OPEN, Key, KeyRing
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
@@ -104,7 +103,7 @@ class Core:
             raise self.keys.why_not(None)
         scheme, _, rest = authorization.partition(b" ")
         if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
-            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=HOW_TO_SEND)
+            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=Hint.SEND_KEY)
         token = rest.decode("latin-1").strip()
         if self.keys.is_new(token) and self._may_look_up():
             await asyncio.get_running_loop().run_in_executor(self._key_thread, self.keys.look_up, token)
@@ -146,7 +145,7 @@ class Core:
     def experiment_now(self, name: str, key: Key) -> Experiment | None:
         """Return an experiment that was used before; experiments are never removed or renamed."""
         number = self._numbers.get(name)
-        return None if number is None else Experiment(self.store, number, name, key.name)
+        return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
     def experiment(self, name: str, key: Key) -> Experiment:
         """Return an experiment, which may take a look into the store."""
@@ -155,9 +154,7 @@ class Core:
             try:
                 found = Experiment.open(self.store, name, who=key.name)
             except UnknownExperiment:  # whose message says where the store is
-                raise UnknownExperiment(
-                    f"the service has no experiment {name!r}", hint="GET /experiments lists those it has"
-                ) from None
+                raise UnknownExperiment(f"the service has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS) from None
             self._numbers[name] = found.number
         return found
 
@@ -230,20 +227,3 @@ class Core:
             await asyncio.wait_for(looking, _LOOK_SECONDS)
         except TimeoutError:
             raise Overloaded(f"the store did not answer within {_LOOK_SECONDS:g} seconds") from None
-
-
-def plain(value: Any) -> Any:
-    """Return a value as data that JSON can hold; what is not finite becomes null."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

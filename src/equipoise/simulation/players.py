@@ -92,8 +92,8 @@ def mover(policy: Policy, replication: Replication) -> Mover:
     if isinstance(policy, CompiledPolicy) and policy.is_compiled:
         from equipoise.kernels.play import advance
 
-        arms, *rest, outputs = replication
-        return partial(advance, policy.rule(), policy.per_arm(arms.n_arms), *rest, *outputs)
+        arms, seed, number, checkpoints, arena, outputs = replication
+        return partial(advance, policy.rule(), policy.per_arm(arms.n_arms), seed, number, checkpoints, arena, *outputs)
     if isinstance(policy, NumbaPolicy) and inherits(policy, NumbaPolicy, ("prepare", "choose", "probabilities")):
         return _user_mover(policy, replication)
     return _python_mover(policy, replication)
@@ -118,8 +118,7 @@ def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
     from equipoise.kernels.compiler import is_compiled
     from equipoise.kernels.play import CHECKPOINT, advance_with
 
-    _, *rest, outputs = replication
-    checkpoints, arena = replication.checkpoints, replication.arena
+    _, seed, number, checkpoints, arena, outputs = replication
     filler, parameters = checked_filler(policy), policy.parameters()
     if not is_compiled(filler):
         raise InvalidInput(
@@ -129,7 +128,7 @@ def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
 
     def move(until: int) -> bool:
         try:
-            return bool(advance_with(filler, parameters, *rest, *outputs, until))
+            return bool(advance_with(filler, parameters, seed, number, checkpoints, arena, *outputs, until))
         except Exception as error:
             explain(policy, error)
             raise

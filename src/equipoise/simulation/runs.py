@@ -182,7 +182,9 @@ class Runs:
         twice = ordered[1:][ordered[1:] == ordered[:-1]]
         if twice.size:
             raise InvalidInput(f"a replication must not be in two of the parts; got {twice[0]} more than once")
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in PER_ARM}
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in PER_ARM
+        }
         return dataclasses.replace(whole, replications=ordered, **arrays)
 
     @staticmethod
@@ -199,7 +201,7 @@ class Runs:
         """
         parts = list(parts)
         whole = _alike(parts, "stack", ("arms", "horizon", "seed", "replications", "checkpoints"))
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_ARM}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_ARM}
         return dataclasses.replace(whole, policies=tuple(p for part in parts for p in part.policies), **arrays)
 
     def configuration(self) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def simulate(
     """
     values = checked_policies(policies)
     if not isinstance(arms, Arms):
-        raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {arms!r}")
+        raise InvalidInput.of("arms", "must be Arms such as Gaussian(mean=[1, 2], std=[1, 1])", arms)
     for policy in values:
         policy.check_arms(arms.n_arms)
     horizon = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
@@ -212,14 +212,14 @@ def checked_policies(policies: Any) -> tuple[Policy, ...]:
     """Return the policies, from one or several that differ."""
     values = (policies,) if isinstance(policies, Policy) or not hasattr(policies, "__iter__") else tuple(policies)
     if not values or not all(isinstance(policy, Policy) for policy in values):
-        raise InvalidInput(f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {policies!r}")
+        raise InvalidInput.of("policies", "must be policies such as ForcingBalance(reward_weight=0.9)", policies)
     labels = []
     for policy in values:
         policy.to_dict()  # one that cannot be recorded is refused now, not when the work is done
         labels.append(repr(policy))
     twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
     if twice is not None:  # it would take the same decisions again, and share its label in frames
-        raise InvalidInput(f"policies must differ from each other; got {twice} more than once")
+        raise InvalidInput.of("policies", f"must differ from each other; got {twice} more than once")
     return values
 
 
@@ -240,7 +240,7 @@ def checked_checkpoints(checkpoints: ArrayLike | None, horizon: int) -> IntArray
         return default_checkpoints(horizon)
     steps = _whole_numbers(checkpoints)
     if steps is None or steps.min() < 1 or steps.max() > horizon:
-        raise InvalidInput(f"checkpoints must be whole numbers from 1 to {horizon}, the horizon; got {checkpoints!r}")
+        raise InvalidInput.of("checkpoints", f"must be whole numbers from 1 to {horizon}, the horizon", checkpoints)
     return np.unique(steps)
 
 
@@ -250,8 +250,8 @@ def replication_numbers(replications: int | Sequence[int]) -> IntArray:
         return np.arange(checks.whole_number("replications", replications, 1), dtype=np.int64)
     numbers = _whole_numbers(replications)
     if numbers is None or numbers.min() < 0 or np.unique(numbers).size != numbers.size:
-        raise InvalidInput(
-            f"replications must be how many, or which: different whole numbers from 0; got {replications!r}"
+        raise InvalidInput.of(
+            "replications", "must be how many, or which: different whole numbers from 0", replications
         )
     return numbers
 

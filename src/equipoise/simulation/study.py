@@ -70,22 +70,22 @@ class Study:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Arms):
-            raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {self.arms!r}")
+            raise InvalidInput.of("arms", "must be Arms such as Gaussian(mean=[1, 2], std=[1, 1])", self.arms)
         policies = _distinct(self.policies)
         if not policies or not all(isinstance(policy, Policy) for policy in policies):
-            raise InvalidInput(
-                f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {self.policies!r}"
+            raise InvalidInput.of(
+                "policies", "must be policies such as ForcingBalance(reward_weight=0.9)", self.policies
             )
         for policy in policies:
             policy.check_arms(self.arms.n_arms)
         horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, LARGEST_HORIZON) for n in self.horizons))
         if not horizons:
-            raise InvalidInput("horizon must be a whole number or a list of them; got an empty list")
+            raise InvalidInput.of("horizon", "must be a whole number or a list of them; got an empty list")
         steps = None
         if self.checkpoints is not None:
             steps = tuple(_whole_number("checkpoints", n, 1, max(horizons)) for n in self.checkpoints)
             if not steps:
-                raise InvalidInput("checkpoints must be at least one step, or left out; got an empty list")
+                raise InvalidInput.of("checkpoints", "must be at least one step, or left out; got an empty list")
         values = {
             "policies": policies,
             "horizons": horizons,

@@ -38,9 +38,11 @@ def connected(backend: str, workers: int | None, scheduler: str | None, shared: 
     checks.one_of("backend", backend, BACKENDS)
     on_cluster = backend in ("ray", "dask")
     if scheduler is not None and not on_cluster:
-        raise InvalidInput(f"scheduler is for the backends ray and dask; got it for {backend}")
+        raise InvalidInput.of("scheduler", f"is for the backends ray and dask; got it for {backend}")
     if workers is not None and on_cluster:
-        raise InvalidInput(f"workers is for the backends threads and processes; the {backend} cluster has its own")
+        raise InvalidInput.of(
+            "workers", f"is for the backends threads and processes; the {backend} cluster has its own"
+        )
     n_jobs = -1 if workers is None else checks.whole_number("workers", workers, 1)
     if backend == "ray":
         with _ray(scheduler, shared) as ready:
@@ -167,7 +169,7 @@ def _expect_answer(what: str, address: str, example: str, hint: str) -> None:
         place = (None, None)
     if None in place:
         kind = what.partition(" ")[0]
-        raise InvalidInput(f"scheduler must be the address of a {kind} cluster, such as {example}; got {address!r}")
+        raise InvalidInput.of("scheduler", f"must be the address of a {kind} cluster, such as {example}", address)
     try:
         socket.create_connection(place, timeout=PROBE_SECONDS).close()
     except OSError as error:

@@ -5,10 +5,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from equipoise.errors import ExperimentExists
+from equipoise.errors import ExperimentExists, Hint
 from equipoise.experiment import Experiment, MissingReward, StoppingRule
 from equipoise.policies import Policy
 from equipoise.policies.pooled_balance import policy_or_recommended
+from equipoise.serialization import json_data
 from equipoise.service import models
 from equipoise.service.keys import Key
 from equipoise.service.routing import (
@@ -25,7 +26,7 @@ from equipoise.service.routing import (
     encoded,
     failures,
 )
-from equipoise.service.service import Core, plain
+from equipoise.service.service import Core
 
 router = APIRouter(prefix="/experiments", tags=["Experiments"], route_class=GuardedRoute)
 
@@ -62,7 +63,7 @@ async def create(core: Service, key: Caller, body: models.NewExperiment) -> Any:
             experiment, status = core.experiment(body.name, key), 200
             if not _is_same(experiment, settings):
                 raise ExperimentExists(
-                    f"the service has an experiment {body.name!r} already", hint="choose another name, or open it"
+                    f"the service has an experiment {body.name!r} already", hint=Hint.ANOTHER_NAME
                 ) from None
         return encoded(experiment.describe()), status
 
@@ -176,4 +177,4 @@ def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
     seed = wanted["seed"] if wanted["seed"] is not None else found.seed
     configuration = checked_configuration(**wanted | {"seed": seed})
     made = [(arm["name"], arm["floor"]) for arm in created["arms"]]
-    return made == arms and plain(found.to_dict()) == plain(configuration.to_dict())
+    return made == arms and json_data(found.to_dict()) == json_data(configuration.to_dict())

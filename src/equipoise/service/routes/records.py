@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from equipoise.errors import InvalidInput
 from equipoise.experiment import Experiment
 from equipoise.experiment.export import COLUMNS
+from equipoise.serialization import json_data
 from equipoise.service import models
 from equipoise.service.routing import (
     ADMINS,
@@ -20,7 +21,6 @@ from equipoise.service.routing import (
     answer,
     failures,
 )
-from equipoise.service.service import plain
 from equipoise.service.streaming import ExportResponse, exported
 
 router = APIRouter(prefix="/experiments/{name}", tags=["Records"], route_class=GuardedRoute)
@@ -136,14 +136,14 @@ async def what_if(
     reward_weight: Annotated[float, Query(ge=0, le=1, description="The weight to try.", examples=[0.9])],
 ) -> Any:
     """Return the allocation another weight would ask for now, and its price in reward and error."""
-    return await answer(core, name, key, lambda experiment: plain(experiment.what_if(reward_weight)))
+    return await answer(core, name, key, lambda experiment: json_data(experiment.what_if(reward_weight)))
 
 
 @router.get("/verify", responses=failures(404, 409), response_model=models.Verification, summary="Replay the log")
 @allow(*READERS)
 async def verify(core: Service, key: Caller, name: ExperimentName, gone: Gone) -> Any:
     """Replay the log from nothing and compare every decision and statistic; the first difference is answered 409."""
-    return await answer(core, name, key, lambda experiment: plain(experiment.verify()), gone)
+    return await answer(core, name, key, lambda experiment: json_data(experiment.verify()), gone)
 
 
 @router.post("/rebuild", responses=failures(404, 409), response_model=models.Rebuilt, summary="Rebuild from the log")

@@ -4,8 +4,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from equipoise.errors import UnknownUnit
+from equipoise.errors import Hint, UnknownUnit
 from equipoise.experiment import Ask, Tell
+from equipoise.serialization import json_data
 from equipoise.service import models
 from equipoise.service.lean import encoded_assignment, encoded_reward
 from equipoise.service.routing import (
@@ -20,7 +21,6 @@ from equipoise.service.routing import (
     allow,
     failures,
 )
-from equipoise.service.service import plain
 
 router = APIRouter(prefix="/experiments/{name}", tags=["Units"], route_class=GuardedRoute)
 
@@ -61,8 +61,8 @@ async def look_up(core: Service, key: Caller, name: ExperimentName, unit: UnitNa
     """Return a unit's assignment and reward; nothing is written."""
     found = await core.work(name, key, lambda experiment: experiment.unit(unit))
     if found is None:
-        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint="ask(unit) comes first")
-    return plain(found) | {"new": False}
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint=Hint.ASK_FIRST)
+    return json_data(found) | {"new": False}
 
 
 @router.put(
