@@ -3,8 +3,8 @@
 Whatever a client was answered is in the database afterwards, nothing is there by half or twice, the counters are those
 of the log, the log replays, and the next server starts as if nothing had been.
 
-For endurance there are some twenty kills in all, else one for each set-up. `EQUIPOISE_KILLS=20` kills the servers of
-each set-up twenty times.
+For endurance there are some twenty kills in all, else one for each database. `EQUIPOISE_KILLS=20 ./run endurance` kills
+the servers of each set-up twenty times.
 """
 
 from __future__ import annotations
@@ -200,10 +200,14 @@ def kill_again_and_again(servers, crowd, kills, rng):
     return []
 
 
-@pytest.mark.parametrize(("url", "case"), [(case, case) for case in KILLS], indirect=["url"], ids=list(KILLS))
-@pytest.mark.parametrize("often", short_and_full(False, True))
-def test_a_server_killed_again_and_again_loses_nothing(url, case, often):
-    key, rng, kills = create(url), Random(case), KILLS[case] if often else 1
+@pytest.mark.parametrize(
+    ("url", "case", "kills"),
+    [pytest.param(case, case, 1, id=f"{case}, once") for case in ("sqlite, one", TWO_SERVERS)]
+    + [pytest.param(case, case, kills, id=case, marks=pytest.mark.endurance) for case, kills in KILLS.items()],
+    indirect=["url"],
+)
+def test_a_server_killed_again_and_again_loses_nothing(url, case, kills):
+    key, rng = create(url), Random(case)
     options = ["--workers", "2"] if case.endswith("two") else []
     with Servers(url, *options, count=2 if case == TWO_SERVERS else 1) as servers:
         with Crowd(servers.ports, key) as crowd:
