@@ -23,37 +23,26 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "sqlite:///equipoise.db"
 
+_STORE = ("--store", "Store", "URL")
 StoreUrl = Annotated[
     str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="EQUIPOISE_STORE",
-        show_envvar=False,
-        help="sqlite:///FILE, postgresql://..., or http(s)://... of a service; else EQUIPOISE_STORE.",
-        rich_help_panel="Store",
+    option(
+        *_STORE,
+        "sqlite:///FILE, postgresql://..., or http(s)://... of a service; else EQUIPOISE_STORE.",
+        "EQUIPOISE_STORE",
     ),
 ]
 DatabaseUrl = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="EQUIPOISE_STORE",
-        show_envvar=False,
-        help="sqlite:///FILE or postgresql://...; else EQUIPOISE_STORE.",
-        rich_help_panel="Store",
-    ),
+    str, option(*_STORE, "sqlite:///FILE or postgresql://...; else EQUIPOISE_STORE.", "EQUIPOISE_STORE")
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--key",
-        metavar="KEY",
-        envvar="EQUIPOISE_KEY",
-        show_envvar=False,
-        help="The key for a service; better in EQUIPOISE_KEY, which no list of processes shows.",
-        rich_help_panel="Store",
+        "Store",
+        "KEY",
+        "The key for a service; better in EQUIPOISE_KEY, which no list of processes shows.",
+        "EQUIPOISE_KEY",
     ),
 ]
 Who = Annotated[
