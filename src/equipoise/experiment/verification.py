@@ -230,7 +230,7 @@ class Replay:
             f"the decisions of experiment {self.name!r} were taken by version {version!r} of the kernels; "
             f"equipoise {__version__} has version {kernels.VERSION} and may decide otherwise",
             event=1,
-            hint=f"verify with {which}; rebuild() and export() work with this one too",
+            hint=f"verify with {which}; rebuilding and exporting work with this one too",
         )
 
     def _prepare(self, state: State) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2
-MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
+MEAN, STD, PROBABILITY = 0, 1, 2
 
 
 class Design(NamedTuple):
@@ -39,7 +39,7 @@ class Design(NamedTuple):
 def new_design(active: IntArray, share: FloatArray, tracked_from: IntArray, per_arm: FloatArray) -> Design:
     """Return a design with its scratch space allocated."""
     n = active.size
-    counts, numbers, work = np.empty((3, n), np.int64), np.empty((4, n)), np.empty((WORK_ROWS, n))
+    counts, numbers, work = np.empty((3, n), np.int64), np.empty((3, n)), np.empty((WORK_ROWS, n))
     return Design(active, share, tracked_from, per_arm, counts, numbers, work)
 
 
@@ -81,7 +81,7 @@ def next_assignment(
     """
     active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
     own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
-    tracked, target, probability = counts[TRACKED], numbers[TARGET], numbers[PROBABILITY]
+    tracked, probability = counts[TRACKED], numbers[PROBABILITY]
     total, total_tracked, kept = 0, 0, 0.0
     for i in range(active.size):
         arm = active[i]
@@ -104,7 +104,6 @@ def next_assignment(
             total_tracked + 1,
             tracked,
             design.work,
-            target,
             probability,
         )
     if wanted != RANDOM:

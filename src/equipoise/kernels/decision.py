@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 RANDOM = -1
 """Returned in place of an arm when the arm is to be drawn from the probabilities."""
 
-WORK_ROWS = SOLVER_ROWS + 2
-"""Rows of scratch a decision needs: those of the solver, and the means and stds it is to solve for."""
+WORK_ROWS = SOLVER_ROWS + 3
+"""Rows of scratch a decision needs: those of the solver, the target, and the means and stds it is to solve for."""
 
 
 @inlined
@@ -114,7 +114,6 @@ def decide(
     tracked_t: int,
     tracked: IntArray,
     work: FloatArray,
-    target: FloatArray,
     probability: FloatArray,
 ) -> tuple[int, bool]:
     """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written.
@@ -126,7 +125,7 @@ def decide(
     Tracking compares a target with `tracked`, the assignments since the set of arms changed, which makes this the step
     `tracked_t`; all else counts every assignment. Where nothing changed they are `t` and `assigned` again.
     """
-    n_arms = assigned.size
+    n_arms, target = assigned.size, work[-3]
     arm = forced_arm(rule, t, assigned, pulls)
     if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
         _force_at_random(rule, arm, tracked_t, tracked, pulls, work[0], probability)

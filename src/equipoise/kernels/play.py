@@ -164,7 +164,7 @@ def advance(
                 if warm:
                     arm = _clear_winner(kept_score, bits)
             if arm < 0:
-                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, score, probability)
+                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
                 warm = False
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))

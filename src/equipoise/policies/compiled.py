@@ -90,19 +90,21 @@ class CompiledPolicy(Policy):
         from equipoise.kernels.decision import WORK_ROWS, decide, forced_arm, track
 
         rule, per_arm, solve = self.rule(), self.per_arm(n_arms), self._solver()
-        work, target = np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
+        work = np.empty((WORK_ROWS, n_arms))
 
         def decider(stats: ArmStats, probability: FloatArray) -> tuple[int, bool]:
-            t, assigned = stats.n_assigned + 1, stats.assigned
-            tracked_t, tracked = t, assigned
+            tracked_t = t = stats.n_assigned + 1
+            tracked = assigned = stats.assigned
+            pulls = stats.pulls
             if tracked_from is not None:
                 tracked = assigned - tracked_from
                 tracked_t = int(tracked.sum()) + 1
             if solve is None:
-                state = (t, assigned, stats.pulls, stats.mean, stats.std, tracked_t, tracked)
-                return decide(rule, per_arm, *state, work, target, probability)
+                return decide(
+                    rule, per_arm, t, assigned, pulls, stats.mean, stats.std, tracked_t, tracked, work, probability
+                )
             # What Python solves is forced and tracked like all else; see `kernels.decision.decide`.
-            arm = forced_arm(rule, t, assigned, stats.pulls)
+            arm = forced_arm(rule, t, assigned, pulls)
             if arm >= 0:
                 return arm, True
             return track(rule.tracking, rule.window, rule.mixing, tracked_t, solve(stats), tracked, probability), False

@@ -131,10 +131,11 @@ def database_at(url: Any) -> Database:
         return sqlite.FileDatabase(parsed.set(database=str(path)), path)
     if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
         try:
-            from equipoise.store.postgresql import PostgreSQLDatabase
+            import psycopg  # noqa: F401
         except ImportError as error:
             hint = "pip install 'equipoise[postgres]'"
             raise MissingExtra("a PostgreSQL store needs the package psycopg", hint=hint) from error
+        from equipoise.store.postgresql import PostgreSQLDatabase
 
         return PostgreSQLDatabase(parsed.set(drivername="postgresql+psycopg"))
     hint = "use equipoise.Client for a service" if parsed.drivername in ("http", "https") else _HINT

@@ -12,12 +12,11 @@ from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, NaiveUCB
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.simulation.runs import Runs
 
 WEIGHT = 0.4
 SETTINGS = (2, 3)

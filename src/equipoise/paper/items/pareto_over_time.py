@@ -14,11 +14,10 @@ from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
 from equipoise.paper.instances import FIVE_ARMS, Work
 from equipoise.policies import ForcingBalance
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.simulation.runs import Runs
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 SHOWN_WEIGHTS = (0.0, 0.4, 0.8, 0.95)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from equipoise import metrics
@@ -11,11 +9,8 @@ from equipoise.objective import optimal_allocation, regret
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, Work, tracked_runs
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 from equipoise.theory import exploration_end
-
-if TYPE_CHECKING:
-    from equipoise.simulation.runs import Runs
 
 EXPLORED = exploration_end(FIVE_ARMS.n_arms, forcing=TRACKED.forcing) - 1
 """Pulls that are all forced, the same number for each arm."""

@@ -22,11 +22,10 @@ from equipoise.paper.instances import (
     tracked_runs,
 )
 from equipoise.paper.items.regret_over_time import EXPLORED
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
-    from equipoise.simulation.runs import Runs
 
 ARM = 3
 """Place of the noisiest arm, number 4 of the paper."""
