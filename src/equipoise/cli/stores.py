@@ -12,14 +12,10 @@ from equipoise.errors import InvalidInput, StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import TypeAlias
 
-    from equipoise.client import Client, RemoteExperiment
+    from equipoise.client import Client
     from equipoise.experiment import Experiment, ExperimentSummary
     from equipoise.store import Store
-
-    AnyExperiment: TypeAlias = Experiment | RemoteExperiment
-    """Of a database or of a service, which have the same verbs."""
 
 DEFAULT_STORE = "sqlite:///equipoise.db"
 
@@ -102,7 +98,7 @@ def experiments_at(
 
 def open_experiment(
     url: str, name: str, key: str | None = None, who: str | None = None, *, quiet: bool = False
-) -> "AnyExperiment":
+) -> "Experiment":
     """Open an experiment of a store that is there, or of a service."""
     return experiments_at(url, key, who, quiet=quiet).open(name)
 
