@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import StoreUnavailable
 from equipoise.service import logs
-from equipoise.service.app import create_app
+from equipoise.service.asgi import create_app
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from equipoise.service.middleware import Application
+    from equipoise.service.dispatch import Application
 
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
 """How the processes of a server learn what to serve."""
