@@ -11,7 +11,7 @@ import pytest
 import equipoise as eq
 from equipoise.cli.app import ARM_COMMANDS, COMMANDS, KEY_COMMANDS
 from equipoise.hints import HINTS, in_calls, in_commands, in_requests
-from equipoise.service import create_app
+from equipoise.service.openapi import document
 
 SOURCE = Path(eq.__file__).parent
 BEHIND_THE_SERVICE = ("experiment", "service", "store", "policies", "keys.py", "checks.py", "stats.py", "values.py")
@@ -52,8 +52,7 @@ def test_a_client_says_what_the_library_does(call):
 
 
 def test_the_requests_and_commands_of_the_hints_exist():
-    with eq.open_store("memory:") as store:
-        paths = create_app(store)._inner.openapi()["paths"]
+    paths = document()["paths"]
     requests = [found for words in HINTS.values() for found in re.findall(r"([A-Z]{3,}) (/\S+)", words.request)]
     assert len(requests) >= 8
     for method, path in requests:

@@ -167,7 +167,7 @@ def test_an_experiment_that_was_changed_since_is_still_the_one_that_was_made(api
         ({"failure_probability": 0}, "failure_probability", "0"),
         ({"metadata": []}, "metadata", "[]"),
         ({"metadata": {"x": "y" * 100_001}}, "metadata", "100,0"),
-        ({"colour": "red"}, "colour", "not permitted"),
+        ({"colour": "red"}, "colour", "unknown field"),
     ],
 )
 def test_what_is_wrong_about_a_new_experiment_is_told_with_its_place_and_what_was_got(api, change, place, got):

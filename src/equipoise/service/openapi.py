@@ -111,6 +111,9 @@ def document() -> dict[str, Any]:
     queries = {one.query.__name__: schemas.pop(one.query.__name__) for one in endpoints if one.query is not None}
     for schema in schemas.values():
         schema["description"] = inspect.cleandoc(schema["description"]).partition("\n\n")[0].replace("\n", " ")
+        for name, field in schema["properties"].items():
+            if name == "at" or name.endswith("_at"):  # msgspec does not know that our datetimes have a zone
+                field.get("items", field)["format"] = "date-time"
     schemas["Failure"]["examples"] = [
         {
             "error": "the reward of unit 'student-42' was told before and is 0.75; got 0.5",

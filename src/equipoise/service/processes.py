@@ -67,9 +67,14 @@ def run_here(config: Any, listening: socket.socket) -> None:
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            with super().capture_signals():
+            """Shut down at a signal; uvicorn would raise it again afterwards, and the exit code would be an error."""
+            numbers = (signal.SIGINT, signal.SIGTERM)
+            before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+            try:
                 yield
-                self._captured_signals.clear()  # which would be raised again: this was no accident
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     Server(config).run(sockets=[listening])
 

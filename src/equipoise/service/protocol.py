@@ -107,17 +107,15 @@ class PatientProtocol(HttpToolsProtocol):
             data = _without_upgrade(data)
         self._begun_here = False
         super().data_received(data)
+        if self.parser.should_upgrade() and not self._ended:
+            self._end_after_answer()
         if self._in_head and not self._ended:
             # Of a piece with the end of one request and the beginning of the next nobody knows how much is the head.
             self._head_bytes += 0 if self._begun_here and self.cycle is not None else len(data)
             if self._head_bytes > _MOST_HEAD_BYTES:
                 self._hang_up(_refusal(431, "the head of the request is too large", "send less"))
 
-    def send_400_response(self, msg: str) -> None:
-        """Say it in the shape that all errors have."""
-        self._hang_up(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
-
-    def _unsupported_upgrade_warning(self) -> None:
+    def _end_after_answer(self) -> None:
         """Read nothing more: what follows is no HTTP, or a body that the parser did not see as one."""
         self._ended = True
         cycle: Any = self.cycle
@@ -125,6 +123,10 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             cycle.keep_alive = False
+
+    def send_400_response(self, msg: str) -> None:
+        """Say it in the shape that all errors have."""
+        self._hang_up(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock."""
