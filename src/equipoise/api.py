@@ -7,7 +7,7 @@ documentation are made from it. A new verb is a row here, a method of `Experimen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 

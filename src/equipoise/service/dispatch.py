@@ -161,12 +161,10 @@ class Router:
 
     def match(self, method: str, parts: list[bytes]) -> Route:
         """Return the route of a method and the segments of a path."""
-        node: dict[Any, Any] | None = self._root
+        node: dict[Any, Any] = self._root
         for part in parts[1:]:
-            node = node.get(part) or (node.get(_NAME) if part else None)
-            if node is None:
-                break
-        methods: dict[str, Route] | None = None if node is None else node.get(_METHODS)
+            node = node.get(part) or (node.get(_NAME) if part else None) or _NOWHERE
+        methods: dict[str, Route] | None = node.get(_METHODS)
         if methods is None:
             raise Refused(404, "there is nothing at this address", hint="see /docs for what there is")
         route = methods.get("GET" if method == "HEAD" else method)
@@ -176,6 +174,7 @@ class Router:
         return route
 
 
+_NOWHERE: dict[Any, Any] = {}
 _NAME, _METHODS = "{}", "methods"
 """Keys of the tree that are no segment, which are bytes: the child for any name, and the routes that end here."""
 

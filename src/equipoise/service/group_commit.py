@@ -263,7 +263,7 @@ def _kind(batch: list[Submission]) -> tuple[str, frozenset[type]]:
 
 
 def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[list[Any], bool]:
-    """Return for each submission its result or its error; after a commit that failed all is done again, which is safe."""
+    """Return the result or error of each submission; if the commit fails, all is done again, which is safe."""
     try:
         planned = prepared.commit()
     except Exception:  # noqa: BLE001
@@ -272,7 +272,7 @@ def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[lis
 
 
 def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
-    """Return for each submission its result or its error, and whether another process wrote since this one last did."""
+    """Return the result or error of each submission, and whether another process wrote since this one last did."""
     experiment = batch[0].experiment
     if not batch[0].is_single:
         return [_alone(batch[0])], False

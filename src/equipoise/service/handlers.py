@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import lru_cache, partial
@@ -21,6 +20,8 @@ from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from equipoise.api import Endpoint
     from equipoise.experiment.commands import Request
     from equipoise.experiment.records import Assignment, ToldReward
@@ -84,11 +85,13 @@ async def _correct(service: Service, exchange: Exchange) -> Answer:
 async def _commit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
     """Return the results of requests once they are durable, all or none."""
     name, key = exchange.names[0], _key(exchange)
-    experiment = service.known_experiment(name, key) or await service.work(name, key, lambda found: found)
+    experiment = service.known_experiment(name, key)
+    if experiment is None:
+        experiment = await service.work(name, key, lambda found: found)
     if not requests:
         return []
     results = await service.group_commit.submit(experiment, requests)
-    return [results] if len(requests) == 1 else results  # type: ignore[no-any-return]
+    return [results] if len(requests) == 1 else results
 
 
 def _encode_assignment(found: Assignment) -> bytes:
@@ -136,7 +139,7 @@ def _call(verb: str, experiment: Experiment, *names: str, **given: Any) -> dict[
     found = getattr(experiment, verb)(*names, **given)
     if found is None:  # a change
         found = experiment.describe()
-    return found if isinstance(found, dict) else plain(found)  # type: ignore[no-any-return]
+    return found if isinstance(found, dict) else plain(found)
 
 
 def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
