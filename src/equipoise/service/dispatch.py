@@ -97,28 +97,34 @@ class Route:
         )
         self._parameters = () if endpoint.query is None else endpoint.query.__struct_fields__
 
-    async def call(self, service: Service, exchange: Exchange, parts: list[bytes]) -> Answer:
-        """Check and decode a request, and return the answer of its handler."""
+    def call(self, service: Service, exchange: Exchange, parts: list[bytes]) -> Awaitable[Answer]:
+        """Check and decode a request, and return the answer of its handler to wait for."""
         endpoint = self.endpoint
         exchange.route = endpoint.path
         exchange.names = names = [_decoded(parts[i]) for i in self._places]
-        if endpoint.roles:
-            key = exchange.key
-            assert key is not None  # noqa: S101
-            # Without an experiment in the path, the handler decides what a key for one experiment may see.
-            key.require(endpoint.roles, names[0] if self._has_name else key.experiment)
-            # Monitors and browsers add parameters of their own to addresses that need no key.
-            if exchange.query_string or self._parameters:
-                self._decode_query(exchange)
-            if self._decoder is not None:
-                body, most = exchange.body, service.settings.units_per_request
-                if len(body) <= _LARGE_BODY:
-                    exchange.data = self._decode_body(body, most)
-                else:
-                    exchange.data = await service.elsewhere(partial(self._decode_body, body, most))
-            elif exchange.body and exchange.body.strip() not in (b"", b"{}", b"null"):
-                got = _short(exchange.body[:100].decode("utf-8", "replace"))
-                raise InvalidInput(f"this address takes no body; got {got}", hint="send it without one")
+        if not endpoint.roles:
+            return self.handler(service, exchange)
+        key = exchange.key
+        assert key is not None  # noqa: S101
+        # Without an experiment in the path, the handler decides what a key for one experiment may see.
+        key.require(endpoint.roles, names[0] if self._has_name else key.experiment)
+        # Monitors and browsers add parameters of their own to addresses that need no key.
+        if exchange.query_string or self._parameters:
+            self._decode_query(exchange)
+        body = exchange.body
+        if self._decoder is not None:
+            if len(body) > _LARGE_BODY:
+                return self._call_large(service, exchange)
+            exchange.data = self._decode_body(body, service.settings.units_per_request)
+        elif body and body.strip() not in (b"", b"{}", b"null"):
+            got = _short(body[:100].decode("utf-8", "replace"))
+            raise InvalidInput(f"this address takes no body; got {got}", hint="send it without one")
+        return self.handler(service, exchange)
+
+    async def _call_large(self, service: Service, exchange: Exchange) -> Answer:
+        """Decode a large body on a thread, so that other requests do not wait for it."""
+        decode = partial(self._decode_body, exchange.body, service.settings.units_per_request)
+        exchange.data = await service.elsewhere(decode)
         return await self.handler(service, exchange)
 
     def _decode_body(self, body: bytes, most_units: int) -> Any:

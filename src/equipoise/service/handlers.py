@@ -20,7 +20,7 @@ from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from equipoise.api import Endpoint
     from equipoise.experiment.commands import Request
@@ -53,44 +53,51 @@ def routes() -> list[Route]:
 
 async def _ask(service: Service, exchange: Exchange) -> Answer:
     asked: api.NewAssignment = exchange.data
-    [found] = await _commit(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
+    found = await _submit(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
     return Answer(201 if found.new else 200, _encode_assignment(found))
 
 
 async def _ask_many(service: Service, exchange: Exchange) -> Answer:
     pairs = ((one, None) if isinstance(one, str) else (one.unit, one.attributes) for one in exchange.data.units)
     who = _key(exchange).name
-    found = await _commit(service, exchange, [Ask(unit, attributes, who=who) for unit, attributes in pairs])
+    found = await _submit_all(service, exchange, [Ask(unit, attributes, who=who) for unit, attributes in pairs])
     return Answer(200, b'{"assignments":[' + b",".join(map(_encode_assignment, found)) + b"]}")
 
 
 async def _tell(service: Service, exchange: Exchange) -> Answer:
-    [found] = await _commit(service, exchange, [Tell(exchange.names[1], exchange.data.reward, who=_key(exchange).name)])
+    found = await _submit(service, exchange, [Tell(exchange.names[1], exchange.data.reward, who=_key(exchange).name)])
     return Answer(200, _encode_reward(found))
 
 
 async def _tell_many(service: Service, exchange: Exchange) -> Answer:
     who = _key(exchange).name
-    found = await _commit(service, exchange, [Tell(one.unit, one.reward, who=who) for one in exchange.data.rewards])
+    found = await _submit_all(service, exchange, [Tell(one.unit, one.reward, who=who) for one in exchange.data.rewards])
     return Answer(200, b'{"rewards":[' + b",".join(map(_encode_reward, found)) + b"]}")
 
 
 async def _correct(service: Service, exchange: Exchange) -> Answer:
     given: api.Correction = exchange.data
     request = Correct(exchange.names[1], given.reward, given.reason, who=_key(exchange).name)
-    [found] = await _commit(service, exchange, [request])
-    return Answer(200, _encode_reward(found))
+    return Answer(200, _encode_reward(await _submit(service, exchange, [request])))
 
 
-async def _commit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
-    """Return the results of requests once they are durable, all or none."""
-    name, key = exchange.names[0], _key(exchange)
-    experiment = service.known_experiment(name, key)
+def _submit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> Awaitable[Any]:
+    """Return the results of requests (of one, its result) to wait for until they are durable, all or none."""
+    experiment = service.known_experiment(exchange.names[0], _key(exchange))
     if experiment is None:
-        experiment = await service.work(name, key, lambda found: found)
+        return _open_and_submit(service, exchange, requests)
+    return service.group_commit.submit(experiment, requests)
+
+
+async def _open_and_submit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> Any:
+    experiment = await service.work(exchange.names[0], _key(exchange), lambda found: found)
+    return await service.group_commit.submit(experiment, requests) if requests else []
+
+
+async def _submit_all(service: Service, exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
     if not requests:
-        return []
-    results = await service.group_commit.submit(experiment, requests)
+        return await _open_and_submit(service, exchange, requests)  # type: ignore[no-any-return]
+    results = await _submit(service, exchange, requests)
     return [results] if len(requests) == 1 else results
 
 
