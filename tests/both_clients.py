@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from service_runner import Service
 
-from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment
+from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client
 
 KINDS = ["sync", "async"]
 
@@ -61,10 +61,8 @@ def connecting(kind):
 
 
 def remote(client, name="exam"):
-    """An experiment of a client, without asking the server whether it is there."""
-    if isinstance(client, Waited):
-        return Waited(AsyncRemoteExperiment(client._inner, name), client._loop)
-    return RemoteExperiment(client, name)
+    """An experiment of a client; opening one sends nothing."""
+    return client.open(name)
 
 
 def members(kind):

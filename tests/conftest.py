@@ -36,6 +36,7 @@ collect_ignore = [
     "command_runner.py",
     "crash_worker.py",
     "early_service.py",
+    "endurance.py",
     "flaky_server.py",
     "golden.py",
     "leaky_service.py",
@@ -100,12 +101,23 @@ def postgresql(pgserver):
 
 @pytest.fixture
 def postgresql_url(postgresql):
-    """The URL of an empty database: a schema of its own, which is quick to make."""
+    """The URL of an empty database of the server that all tests share."""
+    return _empty_database(postgresql)
+
+
+@pytest.fixture
+def own_postgresql_url(own_postgresql):
+    """The URL of an empty database of the module's own server."""
+    return _empty_database(own_postgresql.get_uri())
+
+
+def _empty_database(server_url):
+    """Make a schema, which is quicker than a database, and return the URL that uses it alone."""
     import uuid
 
     import psycopg
 
     schema = f"s{uuid.uuid4().hex}"
-    with psycopg.connect(postgresql, autocommit=True) as connection:
+    with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {schema}")
-    return f"{postgresql}&options=-csearch_path%3D{schema}"
+    return f"{server_url}&options=-csearch_path%3D{schema}"

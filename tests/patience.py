@@ -2,3 +2,6 @@
 
 BUSY = 3.0
 """Seconds. What the limits guard against, such as an interrupt that nobody looks for, takes much longer."""
+
+HANGS = 120.0
+"""Seconds after which something that should be over soon hangs, however busy the machine is."""

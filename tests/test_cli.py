@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -10,7 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import golden
 import numpy as np
@@ -343,7 +344,10 @@ def test_what_fails_exits_with_1(
         ),
         (["allocate", *TWO, "--name", "a", "--error", "2"], "--name must have 2 entries, as many as --mean; got 1"),
         (["allocate", *TWO, "--name", "a,a", "--error", "2"], "name of its own; got 'a' for arm 2"),
-        (["allocate", *TWO, "--floor", "0.6", "--error", "2"], "error: --floor must add up to at most 1; got 1.2"),
+        (
+            ["allocate", *TWO, "--floor", "0.6", "--error", "2"],
+            "error: --floor must add up to at most 1 over all arms; got 1.2",
+        ),
         (
             ["allocate", *TWO, "--floor", "0,0,0", "--error", "2"],
             "error: --floor must have 2 entries, one per arm; got 3",
@@ -367,59 +371,56 @@ def test_bad_options_exit_with_2(
     assert message in result.err
 
 
+OF_FLOOR = eq.InvalidInput.of("floor", "must be in [0, 1]", 9)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message", "told"),
+    ("arguments", "error", "told"),
     [
-        (["--share", "9"], "floor must be in [0, 1]; got 9", "--share must be in [0, 1]; got 9"),
-        (["--share", "9"], "floors must add up to at most 1", "--share must add up to at most 1"),
-        (["--share", "9"], "floor is for other commands", "--share is for other commands"),
-        (["--share", "9"], "floorboards must be dry", "floorboards must be dry"),
-        (["--share", "9"], "the floor must be dry", "the floor must be dry"),
-        (
-            ["--share", "9"],
-            "study.toml, line 3: floor must be in [0, 1]",
-            "study.toml, line 3: floor must be in [0, 1]",
-        ),
-        ([], "floor must be in [0, 1]; got 9", "floor must be in [0, 1]; got 9"),
+        (["--share", "9"], lambda: OF_FLOOR, "--share must be in [0, 1]; got 9"),
+        (["--share", "9"], lambda: copy.copy(OF_FLOOR).within("missing"), "--share must be in [0, 1]; got 9"),
+        (["--share", "9"], lambda: eq.InvalidInput.of("window", "is odd").within("floor", 0), "--share: window is odd"),
+        (["--share", "9"], lambda: eq.InvalidInput.of("floors", "must be dry"), "floors must be dry"),
+        (["--share", "9"], lambda: eq.InvalidInput("floor must be dry"), "floor must be dry"),
+        (["--share", "9"], lambda: eq.InvalidInput("no such rule").within("floor"), "--share: no such rule"),
+        ([], lambda: OF_FLOOR, "floor must be in [0, 1]; got 9"),
     ],
 )
-def test_errors_name_the_option_that_was_typed(arguments: list[str], message: str, told: str) -> None:
+def test_errors_name_the_option_that_was_typed(arguments: list[str], error: Any, told: str) -> None:
     app = typer.Typer()
 
     @app.command(cls=Command)
     def command(floor: Annotated[float, typer.Option("--share")] = 0.0) -> None:
-        raise eq.InvalidInput(message, hint="floor must stay")
+        raise copy.copy(error())
 
-    with pytest.raises(eq.InvalidInput) as error:
+    with pytest.raises(eq.InvalidInput) as raised:
         app(arguments, standalone_mode=False)
-    assert str(error.value) == f"{told}\nhint: floor must stay"
+    assert str(raised.value) == told
 
 
 @pytest.mark.parametrize(
-    ("line", "told", "command"),
+    ("line", "names"),
     [
-        ("nonsense", "no such command 'nonsense'", ""),
-        ("lst", "no such command 'lst'; did you mean 'list'?", ""),
-        ("--nonsense", "there is no option --nonsense", ""),
-        ("arm nonsense", "no such command 'nonsense'", "arm"),
-        ("keys --nonsense", "there is no option --nonsense", "keys"),
-        ("allocate --nonsense", "there is no option --nonsense", "allocate"),
-        ("ask exam --stor", "there is no option --stor; did you mean --json or --store?", "ask"),
-        ("allocate --error x", "--error must be a valid number; got 'x'", "allocate"),
-        ("demo --steps 0", "--steps must be greater than or equal to 1; got '0'", "demo"),
-        ("tell exam ana high", "REWARD must be a valid number; got 'high'", "tell"),
-        ("--", "missing command", ""),
-        ("arm --", "missing command", "arm"),
-        ("ask", "NAME is missing", "ask"),
-        ("arm add exam", "ARM is missing", "arm add"),
-        ("keys create", "--role is missing", "keys create"),
-        ("ask exam --store", "option '--store' requires an argument", "ask"),
-        ("list --json=3", "option '--json' does not take a value", "list"),
-        ("list of all", "there must be no more arguments; got of all", "list"),
+        ("nonsense", "nonsense"),
+        ("--nonsense", "--nonsense"),
+        ("arm nonsense", "nonsense"),
+        ("keys --nonsense", "--nonsense"),
+        ("ask exam --stor", "--store"),
+        ("allocate --error x", "--error"),
+        ("demo --steps 0", "--steps"),
+        ("tell exam ana high", "REWARD"),
+        ("ask", "NAME"),
+        ("arm add exam", "ARM"),
+        ("keys create", "--role"),
+        ("ask exam --store", "--store"),
+        ("list --json=3", "--json"),
+        ("list of all", "of all"),
     ],
 )
-def test_what_typer_refuses_is_told_as_all_errors_are(run: Runner, line: str, told: str, command: str) -> None:
-    assert run(*line.split()) == Result(2, "", f"error: {told}\nhint: {f'equipoise {command}'.strip()} --help\n")
+def test_a_wrong_command_line_exits_with_2_and_names_what_is_wrong(run: Runner, line: str, names: str) -> None:
+    result = run(*line.split())
+    assert (result.code, result.out) == (2, "")
+    assert names in result.err
 
 
 def test_a_bad_chart_file_is_noticed_before_anything_is_read(run: Runner) -> None:
@@ -503,28 +504,17 @@ def test_numbers_of_a_column_are_rounded_alike(values: list[float], texts: list[
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["allocate", "--help"], ["demo", "--help"]])
 def test_help_and_version_load_nothing_heavy(arguments: list[str]) -> None:
+    """They come within half a second on an idle machine, which a busy one cannot measure: count what is loaded."""
     script = (
         "import sys\nfrom equipoise.cli import main\n"
         f"sys.argv = ['equipoise', *{arguments!r}]\n"
         "try:\n    main()\nexcept SystemExit as exit:\n    assert not exit.code\n"
         "heavy = {'numpy', 'numba', 'altair', 'vl_convert', 'scipy'} & set(sys.modules)\n"
-        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+        "sys.exit(f'loaded {heavy} and {len(sys.modules)} in all' if heavy or len(sys.modules) > 500 else 0)"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
     assert "equipoise" in result.stdout
-
-
-def test_help_comes_at_once() -> None:
-    def spent() -> float:
-        times = os.times()
-        return times.children_user + times.children_system
-
-    start("--help")
-    before = spent()
-    assert start("--help").returncode == 0
-    # The promise is half a second on an idle machine. The processor's time is that, however busy the machine is now.
-    assert spent() - before < 0.5
 
 
 def test_the_version_is_the_packages(run: Runner) -> None:
@@ -535,26 +525,6 @@ def test_without_a_command_there_is_help(run: Runner) -> None:
     result = run()
     assert result.code in (0, 2)  # depends on the version of Click inside Typer
     assert "allocate" in result.out + result.err
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-@pytest.mark.parametrize("quiet", [False, True])
-def test_the_first_simulation_says_that_it_compiles_unless_it_is_to_be_quiet(tmp_path: Path, quiet: bool) -> None:
-    options = ("--policy", "Uniform", "--horizon", "10", "--replications", "1", "--out", str(tmp_path / "x.npz"))
-    cache = str(tmp_path / "cache")
-    result = start("simulate", *TWO, *options, *["--quiet"] * quiet, NUMBA_CACHE_DIR=cache)
-    assert result.returncode == 0
-    assert ("compiling, once" in result.stderr) is not quiet
-    assert (result.stderr == "") is quiet
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
-def test_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
-    arguments = ("allocate", *TWO, "--reward-weight", "0.5")
-    cold, warm = (start(*arguments, NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
-    assert cold.stderr == "compiling, once: the next start will be quick\n"
-    assert warm.stderr == ""
-    assert cold.stdout == warm.stdout
 
 
 def test_every_command_and_option_is_documented() -> None:

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import re
+import runpy
 import ssl
 import subprocess
 import sys
@@ -15,18 +16,22 @@ import threading
 import traceback
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
+import polars
 import pytest
 from both_clients import KINDS, connecting, members, remote
 from flaky_server import OVERLOADED, REFUSED, RESET, SILENCE, FlakyServer, answer, half
 from tools import need
 
 import equipoise as eq
-from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, calls
+from equipoise import api
+from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, http_backend
 from equipoise.client import retries as attempts
 from equipoise.client import transport as senders
 from equipoise.experiment import ToldReward
+from equipoise.experiment.configuration import Settings
 
 KEY = "eq_7_verysecret"
 TOLD = {"unit": "ada", "arm": "line", "reward": 0.5, "counted": True, "new": True}
@@ -54,25 +59,15 @@ def waits(monkeypatch):
 
 # --- the same verbs ---------------------------------------------------------------------------------------------------
 
-LOCAL_ONLY = {"create", "open", "list", "number", "apply", "apply_all", "copy_to"}
-"""What only an `Experiment` has: a client makes and finds those of a service, and the rest needs a store."""
-ALIASES = {"Assignments": "list[Assignment]", "ToldRewards": "list[ToldReward]", "Events": "list[Event]"}
 
-
-def signature(member):
-    function = member.fget if isinstance(member, property) else inspect.unwrap(getattr(member, "__func__", member))
-    found = inspect.signature(function)
-    returned = str(found.return_annotation).removeprefix("Async")
-    return isinstance(member, property), list(found.parameters.values()), ALIASES.get(returned, returned)
-
-
-@pytest.mark.parametrize("kind", [RemoteExperiment, AsyncRemoteExperiment])
-def test_an_experiment_of_a_service_has_the_verbs_of_an_experiment(kind):
-    expected = {name: one for name, one in members(eq.Experiment).items() if name not in LOCAL_ONLY}
-    assert len(expected) >= 24
-    assert {name: signature(one) for name, one in members(kind).items()} == {
-        name: signature(one) for name, one in expected.items()
-    }
+def test_the_asynchronous_experiment_is_generated_from_the_experiment():
+    path = Path(__file__).parents[1] / "scripts/generate_async_experiment.py"
+    script = runpy.run_path(str(path))
+    assert script["TARGET"].read_text(encoding="utf-8") == script["generated"](), f"run python {path.name}"
+    not_verbs = script["NOT_VERBS"]
+    assert set(members(AsyncRemoteExperiment)) == set(members(eq.Experiment)) - not_verbs
+    assert len(members(AsyncRemoteExperiment)) >= 24
+    assert AsyncRemoteExperiment.add_arm.__doc__ == eq.Experiment.add_arm.__doc__
 
 
 def test_every_verb_of_the_asynchronous_client_is_awaited():
@@ -83,17 +78,47 @@ def test_every_verb_of_the_asynchronous_client_is_awaited():
             assert awaited == (name != "url"), name
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_creating_takes_the_keywords_of_an_experiment(kind):
-    ours = list(inspect.signature(kind.create).parameters.values())
-    theirs = list(inspect.signature(eq.Experiment.create).parameters.values())
+def test_settings_are_the_keywords_of_creating_an_experiment():
+    parameters = inspect.signature(eq.Experiment.create).parameters
     # A client is the store, and who did it is the name of its key.
-    assert ours == [ours[0], *(one for one in theirs if one.name not in ("store", "who"))]
+    expected = {name: one.annotation for name, one in parameters.items()}
+    for name in ("store", "name", "arms", "who"):
+        del expected[name]
+    assert {name: one.__forward_arg__ for name, one in Settings.__annotations__.items()} == expected
 
 
-def test_both_clients_are_made_and_used_alike():
-    assert set(members(Client)) == set(members(AsyncClient)) == {"url", "create", "open", "list", "close"}
-    assert inspect.signature(Client) == inspect.signature(AsyncClient)
+def test_every_endpoint_is_a_method():
+    for endpoint in api.ENDPOINTS:
+        if endpoint.path.startswith("/experiments"):
+            assert hasattr(RemoteExperiment if endpoint.path_names else Client, endpoint.verb), endpoint.verb
+
+
+def test_what_needs_the_store_says_so():
+    experiment = Client("http://127.0.0.1:1").open("fractions")
+    for use in (
+        lambda: experiment.store,
+        lambda: experiment.number,
+        lambda: experiment.apply([]),
+        lambda: experiment.apply_all([]),
+        lambda: experiment.copy_to("memory:"),
+    ):
+        with pytest.raises(eq.InvalidInput, match=r"needs the store of experiment 'fractions'.*\nhint: open the store"):
+            use()
+    assert isinstance(experiment, eq.Experiment)
+    assert (experiment.name, experiment.who) == ("fractions", None)
+    assert repr(experiment) == "Client('http://127.0.0.1:1').open('fractions')"
+
+
+def test_a_client_loads_neither_the_database_nor_the_compiler():
+    script = """
+import sys, equipoise as eq
+print(eq.Client(sys.argv[1]).open("exam").tell("ada", 0.5).reward)
+print(sorted({"numba", "sqlalchemy", "equipoise.policies", "equipoise.store"} & set(sys.modules)))
+"""
+    with FlakyServer(DONE) as server:
+        done = subprocess.run([sys.executable, "-c", script, server.url], capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.stderr) == ("0.5\n[]\n", "")
+        assert len(server.received) == 1  # opening an experiment is no request
 
 
 # --- trying again -----------------------------------------------------------------------------------------------------
@@ -224,10 +249,10 @@ def test_a_client_works_after_a_fork():
     script = """
 import os, sys, equipoise as eq
 client = eq.Client(sys.argv[1], attempts=1)
-experiment, pool = client.open("exam"), client._sender._http
+experiment, pool = client.open("exam"), client._transport._http
 child = os.fork()
 reward = experiment.tell("ada", 0.5).reward
-print(reward, client._sender._http is pool, flush=True)
+print(reward, client._transport._http is pool, flush=True)
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -373,7 +398,7 @@ def test_groups_stay_small_enough_for_a_proxy(connect):
         remote(connect(server.url)).ask_many([(f"unit-{i}", {"note": "x" * 9_000}) for i in range(200)])
     assert sum(len(json.loads(one.body)["units"]) for one in server.received) == 200
     assert len(server.received) == 4
-    assert max(len(one.body) for one in server.received) <= calls.MOST_BYTES + 1_000
+    assert max(len(one.body) for one in server.received) <= http_backend.MOST_BYTES + 1_000
 
 
 def test_nothing_is_sent_for_nobody(connect):
@@ -389,7 +414,7 @@ def test_nothing_is_sent_for_nobody(connect):
 def test_a_key_is_shown_nowhere(kind):
     client = kind("https://example.org", KEY)
     assert repr(client) == f"{kind.__name__}('https://example.org')"
-    assert "verysecret" not in repr(vars(client)) + repr(vars(client._sender)) + repr(client._sender.settings)
+    assert "verysecret" not in repr(vars(client)) + repr(vars(client._transport)) + repr(client._transport.settings)
 
 
 @pytest.mark.parametrize("key", ["", "  ", "verysecret\nX-Evil: 1", "verysecret key", "verysecreté", 7, b"verysecret"])
@@ -490,12 +515,14 @@ def test_an_export_goes_to_an_open_file_too(connect):
 
 
 def test_a_table_in_parquet_is_handed_over_whole(connect, waits):
+    made = io.BytesIO()
+    polars.DataFrame({"unit": ["ada", "bob", "eve"]}).write_parquet(made)
     table = io.BytesIO()
-    with FlakyServer(answer(200, b"not really a table", X_Equipoise_Rows="3")) as server:
+    with FlakyServer(answer(200, made.getvalue())) as server:
         assert remote(connect(server.url)).export(table, "parquet") == 3
-    assert table.getvalue() == b"not really a table"
+    assert table.getvalue() == made.getvalue()
     broken = io.BytesIO()
-    with FlakyServer(half(answer(200, b"not really a table"))) as server, pytest.raises(eq.StoreUnavailable):
+    with FlakyServer(half(answer(200, made.getvalue()))) as server, pytest.raises(eq.StoreUnavailable):
         remote(connect(server.url)).export(broken, "parquet")
     assert broken.getvalue() == b""
 
@@ -519,7 +546,6 @@ def test_a_client_that_was_closed_says_so(tmp_path):
     client.close()  # which is harmless
     for verb in (
         client.list,
-        lambda: client.open("fractions"),
         lambda: experiment.ask("ada"),
         lambda: list(experiment.events()),
         lambda: experiment.export(tmp_path / "x.csv"),

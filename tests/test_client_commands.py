@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from both_clients import serving
 from command_runner import Runner
@@ -207,6 +208,21 @@ def test_an_assigner_can_feed_files_and_is_told_at_once_what_it_may_not(run, ser
     assert refused.code == 1
     assert refused.err.count("\n") == 1  # not once for every line of the file
     assert "role" in refused.err
+
+
+def test_an_ask_is_one_request_also_for_a_key_that_may_only_assign(run, service, store_url, key, monkeypatch):
+    with eq.open_store(store_url) as store:
+        assigner = create_key(store, role="assigner", name="quiz")[1]
+    run("create", "asked", "--arms", "a,b", "--reward-weight", "0.5", "--store", service.url, "--key", key)
+    sent, send = [], httpx.Client.send
+
+    def note_and_send(self, request, **more):
+        sent.append(request)
+        return send(self, request, **more)
+
+    monkeypatch.setattr(httpx.Client, "send", note_and_send)
+    assert run("ask", "asked", "ada", "--store", service.url, "--key", assigner).code == 0
+    assert [(one.method, one.url.path) for one in sent] == [("POST", "/experiments/asked/assignments")]
 
 
 def test_the_command_as_a_program(service, key):

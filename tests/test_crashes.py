@@ -1,8 +1,8 @@
 """Processes and servers that are killed at random moments, full disks, and databases that go away and come back.
 
-Over a hundred processes are ended by SIGKILL while they ask and tell. Afterwards everything they were told is there,
-nothing is there by half, and the log replays. That a process is killed says nothing about a power failure; for that
-`benchmarks/store.py` counts the calls that bring data to the disk.
+Processes are ended by SIGKILL while they ask and tell, over a hundred of them for endurance. Afterwards everything they
+were told is there, nothing is there by half, and the log replays. That a process is killed says nothing about a
+power failure; for that `benchmarks/store.py` counts the calls that bring data to the disk.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from random import Random
 import crash_worker
 import psutil
 import pytest
+from endurance import short_and_full
 
 import equipoise as eq
 from equipoise.experiment import Ask
 
 N_WORKERS = 4
-ROUNDS_SQLITE, ROUNDS_POSTGRESQL, SERVER_KILLS = 16, 20, 6
 ROUNDS_PER_LOOK = 4
+MOST_ROUNDS_OF_EARLY_ONES = 20
 PATIENCE = 60.0
 
 
@@ -175,20 +176,12 @@ def kill_in_rounds(crowd, rounds, rng, **options):
     return found
 
 
-def test_processes_killed_at_random_moments_lose_nothing_in_a_file(crowd_of, tmp_path):
-    url = f"sqlite:///{tmp_path}/store.db"
+@pytest.mark.parametrize("rounds", short_and_full(4, 20))
+def test_processes_killed_at_random_moments_lose_nothing(crowd_of, url, rounds):
     create(url)
     crowd = crowd_of(url)
-    assert kill_in_rounds(crowd, ROUNDS_SQLITE, Random(1)) == []
-    assert crowd.n_started == ROUNDS_SQLITE * N_WORKERS == 64
-    assert len(crowd.answers()) > crowd.n_started
-
-
-def test_processes_killed_at_random_moments_lose_nothing_in_postgresql(crowd_of, postgresql_url):
-    create(postgresql_url)
-    crowd = crowd_of(postgresql_url)
-    assert kill_in_rounds(crowd, ROUNDS_POSTGRESQL, Random(2)) == []
-    assert crowd.n_started == ROUNDS_POSTGRESQL * N_WORKERS == 80
+    assert kill_in_rounds(crowd, rounds, Random(1)) == []
+    assert crowd.n_started == rounds * N_WORKERS
     assert len(crowd.answers()) > crowd.n_started
 
 
@@ -196,18 +189,19 @@ def test_answers_before_the_commit_would_be_found_out(crowd_of, url):
     """The negative control: with this mistake the tests above fail."""
     create(url)
     crowd = crowd_of(url)
-    found = kill_in_rounds(crowd, ROUNDS_POSTGRESQL, Random(3), early=True)
+    found = kill_in_rounds(crowd, MOST_ROUNDS_OF_EARLY_ONES, Random(3), early=True)
     assert any("recorded None" in one for one in found)
     assert not any("verify" in one or "half" in one for one in found)
 
 
-def test_a_server_killed_again_and_again_loses_nothing(crowd_of, own_postgresql):
+@pytest.mark.parametrize("kills", short_and_full(1, 6))
+def test_a_server_killed_again_and_again_loses_nothing(crowd_of, own_postgresql, own_postgresql_url, kills):
     """Processes wait for it to come back and go on where they were."""
-    server, url = own_postgresql, own_postgresql.get_uri()
+    server, url = own_postgresql, own_postgresql_url
     create(url)
     crowd, rng = crowd_of(url), Random(4)
     crowd.start()
-    for _ in range(SERVER_KILLS):
+    for _ in range(kills):
         crowd.wait_for_answers(3)
         time.sleep(rng.uniform(0, 0.1))
         kill_server(server)

@@ -37,7 +37,7 @@ from equipoise.service.openapi import REASONS
 from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.service import Service as Served
 from equipoise.service.settings import Settings
-from equipoise.store.url import database_at
+from equipoise.store.database import database_at
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

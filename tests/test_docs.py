@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import io
 import os
 import re
 import shlex
@@ -11,6 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from equipoise import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -54,30 +57,56 @@ def commands(code):
         yield command, output.rstrip()
 
 
+def printed_here(arguments):
+    """Run the command in this process, which spares it the start of Python, and return all that it prints."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", arguments)
+        patch.setattr(sys, "stdout", output)
+        patch.setattr(sys, "stderr", output)
+        with pytest.raises(SystemExit):
+            cli.main()
+    return output.buffer.getvalue().decode()
+
+
+def printed_by_shell(command, text=None):
+    """Run a line of a shell, in which pipes and redirections have a meaning, and return all that it prints."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S602
+        command,
+        shell=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        input=text,
+        text=True,
+        env=os.environ | {"PATH": path},
+        check=False,
+    )
+    return done.stdout
+
+
+def printed(command):
+    """Return what a line prints; only what the command itself begins is run here, the rest by a shell."""
+    ours, pipe, rest = command.partition(" | ")
+    if not ours.startswith("equipoise ") or re.search("[<>]", ours):
+        return printed_by_shell(command)
+    output = printed_here(shlex.split(ours))
+    return printed_by_shell(rest, output) if pipe else output
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name)
-def test_console_examples(page, tmp_path):
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "100",
-        "NO_COLOR": "1",
-    }
+def test_console_examples(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
     for line, code in blocks(page, "console"):
         for command, expected in commands(code):
-            done = subprocess.run(  # noqa: S602  (pipes and redirections are part of the examples)
-                command,
-                shell=True,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                cwd=tmp_path,
-                env=environment,
-                check=False,
-            )
+            output = printed(command)
             # The first start on a machine says that it compiles; the page shows any later one.
-            lines = [text.rstrip() for text in done.stdout.rstrip().split("\n")]
-            printed = "\n".join(text for text in lines if not text.startswith("compiling, once"))
+            lines = [text.rstrip() for text in output.rstrip().split("\n")]
+            shown = "\n".join(text for text in lines if not text.startswith("compiling, once"))
             where = f"{name(page)}:{line}: {shlex.quote(command)}"
-            assert printed == "\n".join(text.rstrip() for text in expected.split("\n")), where
+            assert shown == "\n".join(text.rstrip() for text in expected.split("\n")), where
 
 
 def test_every_page_is_in_the_navigation():

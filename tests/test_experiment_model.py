@@ -13,6 +13,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from endurance import short_and_full
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -21,6 +22,8 @@ import equipoise as eq
 
 N_PARTS, N_SEQUENCES = 8, 1_250
 """Ten thousand sequences, in parts that the processes of a test run share out."""
+N_SHORT = 150
+"""Sequences of each of the first two parts in a short run."""
 
 WINDOW = 10.0
 LOW, HIGH = 0.0, 4.0
@@ -443,10 +446,15 @@ def play(url, n_sequences, n_steps, part=0):
         return Machine.n_made
 
 
-@pytest.mark.parametrize("part", range(N_PARTS))
-def test_ten_thousand_sequences_give_what_a_simple_model_gives(part):
-    assert play("memory:", N_SEQUENCES, 10, part) >= N_SEQUENCES
+@pytest.mark.parametrize(
+    ("part", "n_sequences"),
+    [(part, N_SHORT) for part in range(2)]
+    + [pytest.param(part, N_SEQUENCES, marks=pytest.mark.endurance) for part in range(N_PARTS)],
+)
+def test_sequences_give_what_a_simple_model_gives(part, n_sequences):
+    assert play("memory:", n_sequences, 10, part) >= n_sequences
 
 
-def test_long_sequences_in_a_file_give_what_a_simple_model_gives(tmp_path):
-    assert play(f"sqlite:///{tmp_path}/store.db", 60, 40) >= 60
+@pytest.mark.parametrize("n_sequences", short_and_full(15, 60))
+def test_long_sequences_in_a_file_give_what_a_simple_model_gives(n_sequences, tmp_path):
+    assert play(f"sqlite:///{tmp_path}/store.db", n_sequences, 40) >= n_sequences

@@ -1,21 +1,23 @@
-"""What the library advises to call is said as a request over HTTP, as a call by the client, and as a command."""
+"""Every surface gives the library's hints in its own terms: as a call, as a request over HTTP, as a command."""
 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from pathlib import Path
 
 import pytest
 
 import equipoise as eq
-from equipoise.cli.app import ARM_COMMANDS, COMMANDS, KEY_COMMANDS
-from equipoise.hints import HINTS, in_calls, in_commands, in_requests
+from equipoise import errors
+from equipoise.cli.app import COMMANDS, GROUPS
+from equipoise.errors import Hint, InvalidInput, hint_in
 from equipoise.service.openapi import document
 
 SOURCE = Path(eq.__file__).parent
-BEHIND_THE_SERVICE = ("experiment", "service", "store", "policies", "keys.py", "checks.py", "stats.py", "values.py")
-"""What a request can reach, and so whose hints a service may have to tell."""
+BEHIND_THE_SERVICE = ("experiment", "service", "store", "policies", "checks.py", "stats.py", "serialization.py")
+"""What a request can reach, and so whose hints a service may have to give."""
 PYTHON = re.compile(r"\w\(|\w=|\bTrue\b")
 NEVER_SAID = {
     "pass str({})": "what must be text is checked to be text before the library sees it",
@@ -23,48 +25,79 @@ NEVER_SAID = {
     "decorate the class with @dataclass(frozen=True, kw_only=True)": "for authors of policies",
     "name a new file or database, or another schema with ?options=-csearch_path%3Dequipoise": "when a store is opened",
 }
-"""Hints in words of Python that no request brings up."""
+"""Hints in Python terms that no request brings up."""
 
 
-def test_every_hint_that_speaks_of_python_has_words_for_requests():
-    """Whoever adds a hint such as `settle() counts them` has to say what that is over HTTP."""
+def test_every_free_hint_reads_the_same_on_all_surfaces():
+    """A hint such as `settle() counts them` must be a `Hint`, with words for HTTP and the command line."""
     found = dict(_hints())
-    speaking = [hint for hint in found if PYTHON.search(in_requests(hint))]
-    assert {hint: found[hint] for hint in speaking if hint not in NEVER_SAID} == {}
+    speaking = {hint: place for hint, place in found.items() if PYTHON.search(hint)}
+    assert {hint: place for hint, place in speaking.items() if hint not in NEVER_SAID} == {}
     assert set(NEVER_SAID) <= set(speaking)
-    assert {"ask(unit) comes first", "rebuild() writes the tables anew from the log"} <= set(found)
 
 
-def test_every_advice_put_into_other_words_is_still_given():
-    text = "\n".join(file.read_text() for file in SOURCE.rglob("*.py") if file.name != "hints.py")
-    given_by_the_client = {"Client.list() shows those it has", "give a key: Client(url, key)"}
-    for call, words in HINTS.items():
-        assert (words.request if call in given_by_the_client else call) in text, call
+def test_every_hint_is_given_somewhere():
+    text = "\n".join(file.read_text() for file in SOURCE.rglob("*.py"))
+    assert [hint.name for hint in Hint if f"Hint.{hint.name}" not in text] == []
 
 
-@pytest.mark.parametrize("call", HINTS)
-def test_a_client_says_what_the_library_does(call):
-    with_more = f"now; or, {call}\nand again"
-    same = "Client.list() shows those it has" if call.startswith("Experiment.list") else call
-    assert in_calls(in_requests(with_more)) == with_more.replace(call, same)
-    assert in_commands(with_more) == f"now; or, {HINTS[call].command}\nand again"
-    assert in_requests("a changed arm is a new arm") == "a changed arm is a new arm"
+@pytest.mark.parametrize("hint", Hint)
+def test_a_hint_survives_the_way_through_a_service(hint):
+    assert Hint.from_code(hint.code) is hint
+    assert re.fullmatch("[a-z-]+", hint.code)
+    assert not PYTHON.search(hint.request)
+    assert not PYTHON.search(hint.command)
+    assert str(eq.InvalidInput("no", hint=hint)) == f"no\nhint: {hint.call}"
+
+
+def test_free_hints_and_codes_of_other_versions():
+    assert hint_in("a changed arm is a new arm", "request") == "a changed arm is a new arm"
+    assert Hint.from_code("settle") is Hint.from_code("") is None
 
 
 def test_the_requests_and_commands_of_the_hints_exist():
     paths = document()["paths"]
-    requests = [found for words in HINTS.values() for found in re.findall(r"([A-Z]{3,}) (/\S+)", words.request)]
+    requests = [found for hint in Hint for found in re.findall(r"([A-Z]{3,}) (/\S+)", hint.request)]
     assert len(requests) >= 8
     for method, path in requests:
         assert method.lower() in paths[path], (method, path)
-    functions = [*ARM_COMMANDS, *KEY_COMMANDS, *(one for group in COMMANDS.values() for one in group)]
-    names = {one.__name__.rstrip("_").replace("_", "-") for one in functions}
-    for words in HINTS.values():
-        assert set(re.findall(r"equipoise (\w+)", words.command)) <= names, words.command
+    names = {*GROUPS, *(name for commands in COMMANDS.values() for name in commands)}
+    for hint in Hint:
+        assert set(re.findall(r"equipoise (\w+)", hint.command)) <= names, hint.command
+
+
+def test_an_error_knows_its_parameter():
+    with pytest.raises(InvalidInput) as raised:
+        eq.ForcingBalance(reward_weight=1.3)
+    error = raised.value
+    assert (error.parameter, error.expected, error.got) == (("reward_weight",), "must be in [0, 1]", 1.3)
+    assert error.message_about("--reward-weight") == "--reward-weight must be in [0, 1]; got 1.3"
+    again = copy.copy(error)  # as pickle makes one in another process
+    assert (str(again), again.parameter, again.got) == (str(error), error.parameter, error.got)
+
+
+def test_an_error_counts_arms_as_its_reader_does():
+    with pytest.raises(InvalidInput) as raised:
+        eq.Gaussian(mean=[1, 2], std=[1, -2])
+    assert str(raised.value) == "std must not be negative; got -2.0 for arm 1"
+    assert raised.value.message_about("--std") == "--std must not be negative; got -2.0 for arm 2"
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"name": "GAFS", "forcing": -1}, r"study\.policies\[0\]\.forcing must be in \[0, inf\); got -1"),
+        ({"name": "Gafs"}, r"study\.policies\[0\]: unknown policy 'Gafs'; known are "),
+    ],
+)
+def test_an_error_says_where_its_parameter_is(policy, message):
+    with pytest.raises(InvalidInput, match=message) as raised, errors.within("study"), errors.within("policies", 0):
+        eq.Policy.from_dict(policy)
+    assert raised.value.parameter[:3] == ("study", "policies", 0)
 
 
 def _hints():
-    """Every hint in the code that a service may meet, with {} for what is filled in, and where it is."""
+    """Every free hint in the code that a service may meet, with {} for what is filled in, and where it is."""
     for place in BEHIND_THE_SERVICE:
         files = [SOURCE / place] if place.endswith(".py") else sorted((SOURCE / place).rglob("*.py"))
         assert files

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy
+from endurance import short_and_full
 
 from equipoise.kernels import incremental_solver as incremental
 from equipoise.kernels.random import DECISION, decision_uniform, log_gamma_draw, make_normal, normal, philox, unit
@@ -142,13 +143,15 @@ print(choices)
 """
 
 
-def test_compiled_and_plain_python_take_the_same_decisions_to_the_last_bit(tmp_path):
+@pytest.mark.parametrize("cache", short_and_full("as it is", "empty"))
+def test_compiled_and_plain_python_take_the_same_decisions_to_the_last_bit(cache, tmp_path):
     # With an empty cache and a relaxed kernel compiled first: its relaxed arithmetic must not spread to the others.
+    elsewhere = {"NUMBA_CACHE_DIR": str(tmp_path)} if cache == "empty" else {}
     relaxed_first = "import equipoise as eq; eq.simulate(eq.GAFS(), eq.Bernoulli(mean=[0.5]), 9)"
     outputs = [
         subprocess.run(
             [sys.executable, "-c", f"{first}\n{SCRIPT}"],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "NUMBA_CACHE_DIR": str(tmp_path)},
+            env=os.environ | {"NUMBA_DISABLE_JIT": disabled} | elsewhere,
             capture_output=True,
             text=True,
             check=True,

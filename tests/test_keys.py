@@ -143,8 +143,8 @@ def test_a_ring_reads_all_keys_only_when_one_was_made_or_revoked(store, clock, m
         assert ring.find(text) is None
         assert ring.why_not(text).message == f"the key {key.id} is revoked"
     assert len(reads) == 3
-    with store.database.writing(None) as connection:  # by hand, which is noticed when uses are written down
-        connection.exec_driver_sql("UPDATE keys SET revoked_at = NULL, role = 'admin'")
+    with store.database.writing(None) as transaction:  # by hand, which is noticed when uses are written down
+        transaction.connection.exec_driver_sql("UPDATE keys SET revoked_at = NULL, role = 'admin'")
     ring.read(note_uses=True)
     assert ring.find(first_text).role == "admin"
 

@@ -14,7 +14,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import equipoise as eq
-from equipoise.store import opening, schema, upgrade
+from equipoise.store import migrations, schema, upgrade
+from equipoise.store.database import database_at
 
 DATA = Path(__file__).parent / "data"
 
@@ -141,7 +142,9 @@ def test_migrations_make_the_schema_of_the_code(tmp_path):
     schema.metadata.create_all(direct)
     direct.dispose()
     assert statements(tmp_path / "migrated.db") == statements(tmp_path / "direct.db")
-    assert ScriptDirectory(str(opening.MIGRATIONS)).get_heads() == [schema.REVISION]
+    assert ScriptDirectory(migrations.DIRECTORY, version_locations=[migrations.DIRECTORY]).get_heads() == [
+        schema.REVISION
+    ]
 
 
 def statements(path):
@@ -165,22 +168,22 @@ def test_migrations_make_the_schema_of_the_code_on_postgresql(postgresql_url):
 def next_revision(tmp_path, monkeypatch):
     """A package with one more revision than ours."""
     later = tmp_path / "migrations"
-    shutil.copytree(opening.MIGRATIONS, later)
-    (later / "versions" / "revision_3.py").write_text(
+    shutil.copytree(migrations.DIRECTORY, later)
+    (later / "revision_3.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
         "revision, down_revision, branch_labels, depends_on = '3', '2', None, None\n"
         "def upgrade():\n    op.add_column('experiments', sa.Column('colour', sa.Text))\n"
     )
 
     def install():
-        monkeypatch.setattr(opening, "MIGRATIONS", later)
+        monkeypatch.setattr(migrations, "DIRECTORY", later)
         monkeypatch.setattr(schema, "REVISION", "3")
 
     return install
 
 
 def has_colour(url):
-    engine = opening.database_at(url).engine
+    engine = database_at(url).engine
     found = "colour" in {column["name"] for column in sa.inspect(engine).get_columns("experiments")}
     engine.dispose()
     return found
@@ -219,7 +222,7 @@ def test_a_newer_database_is_refused(url, next_revision, monkeypatch):
 
 
 def test_a_database_of_someone_else_is_left_alone(url):
-    engine = opening.database_at(url).engine
+    engine = database_at(url).engine
     with engine.connect() as connection:
         connection.execute(sa.text("CREATE TABLE events (id INTEGER)"))
         connection.commit()
@@ -257,7 +260,8 @@ def test_a_schema_that_does_not_exist_is_told(postgresql):
 
 def test_a_file_keeps_what_makes_it_safe(tmp_path):
     url = file_url(tmp_path / "store.db")
-    with eq.open_store(url) as store, store.database.reading() as connection:
+    with eq.open_store(url) as store, store.database.reading() as transaction:
+        connection = transaction.connection
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
     with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as connection:

@@ -18,23 +18,27 @@ from equipoise.charts.gains_and_losses import DIAL, START, GainsAndLossesRecord,
 from equipoise.errors import InvalidInput
 from equipoise.objective import optimal_allocation
 from equipoise.paper.findings import Finding, compare, expected_numbers
-from equipoise.paper.item import Work
-from equipoise.paper.items import ITEMS, effort, health, outlook
+from equipoise.paper.html_report import drawn
+from equipoise.paper.instances import Work
+from equipoise.paper.items import ITEMS
+from equipoise.paper.readme_picture import SHOWN_WEIGHTS, readme_figure, readme_replay
 from equipoise.paper.real_experiments import (
     BALANCE,
     BANDIT,
-    BONUS,
+    EFFORT_WEIGHTS,
+    FLU_WEIGHTS,
     GROUP,
     THOMPSON,
     TRIAL,
     effort_experiment,
     flu_experiment,
+    replay_effort,
+    replay_flu,
 )
-from equipoise.paper.report import drawn
 
 ROOT = Path(__file__).parents[1]
 ROWS = Path(os.environ.get("EQUIPOISE_EXPERIMENT_ROWS", ROOT.parent / "shared" / "data"))
-NAMES = {"effort": effort.ITEM, "health": health.ITEM, "outlook": outlook.ITEM}
+NAMES = {item.name: item for item in ITEMS if item.name in ("outlook", "effort", "health")}
 FIGURES = {
     "effort": ["effort-gain-and-loss", "effort-shares"],
     "health": ["hero", "health-gain-and-loss", "health-shares"],
@@ -57,9 +61,9 @@ def findings(work):
 
 
 @pytest.fixture(scope="module")
-def results(work, findings):
-    # What the findings have played is not played again.
-    return {"effort": effort.play(work), "health": health.play(work)}
+def replays(work, findings):
+    # What the findings have simulated is not simulated again.
+    return {"effort": replay_effort(work), "health": replay_flu(work)}
 
 
 # The experiments
@@ -105,8 +109,8 @@ def test_experiments_are_those_that_were_run(experiment, arms, people, best, wor
 
 
 def test_names_and_counts_in_texts_are_those_of_the_data():
-    assert "18 incentives, 9,861 people" in effort.ITEM.title
-    assert "22 messages about a flu shot, 689,693 people" in health.ITEM.title
+    assert "18 incentives, 9,861 people" in NAMES["effort"].title
+    assert "22 messages about a flu shot, 689,693 people" in NAMES["health"].title
 
 
 def test_files_of_the_experiments_cite_where_they_are_from():
@@ -133,8 +137,8 @@ def test_ten_people_at_a_time_are_the_same_trade_off_at_another_weight():
 
 
 @pytest.mark.parametrize("name", ["effort", "health"])
-def test_the_price_is_the_slope_of_the_best_there_is(results, name):
-    replay = results[name].replay
+def test_the_price_is_the_slope_of_the_best_there_is(replays, name):
+    replay = replays[name]
     for weight in (0.5, 0.8, 0.9, 0.95, 0.99):
         loss, gain = replay.optimum([weight - 1e-4, weight + 1e-4])
         slope = np.diff(gain)[0] / (100 * np.diff(loss)[0])  # of the outcome for one percent of error
@@ -142,23 +146,23 @@ def test_the_price_is_the_slope_of_the_best_there_is(results, name):
 
 
 @pytest.mark.parametrize("name", ["effort", "health"])
-def test_the_trial_is_the_measure_of_all(results, name):
-    trial = results[name].of(TRIAL)
+def test_the_trial_is_the_measure_of_all(replays, name):
+    trial = replays[name].of(TRIAL)
     assert trial.loss == (0, 0)
     assert abs(trial.relative_gain.value) < 1e-4
     assert abs(trial.formula_loss.value) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["effort", "health"])
-def test_gains_and_losses_grow_with_the_weight_and_stay_below_the_best(results, name):
-    dial = results[name].dial
+def test_gains_and_losses_grow_with_the_weight_and_stay_below_the_best(replays, name):
+    dial = replays[name].dial
     below = [row for row in dial if row.reward_weight <= 0.95]
     assert (np.diff([row.gain.value for row in below]) > 0).all()
     assert (np.diff([row.formula_loss.value for row in below[1:]]) > 0).all()
     # No shares, however chosen, have more reward and less error by formula than the optimum of the same weight.
     for row in below:
-        loss, gain = results[name].replay.optimum([row.reward_weight])
-        price = results[name].replay.price(row.reward_weight) if row.reward_weight else None
+        loss, gain = replays[name].optimum([row.reward_weight])
+        price = replays[name].price(row.reward_weight) if row.reward_weight else None
         worth = (
             row.formula_loss.value - loss[0] if price is None else row.gain.value - 100 * price * row.formula_loss.value
         )
@@ -167,9 +171,9 @@ def test_gains_and_losses_grow_with_the_weight_and_stay_below_the_best(results, 
 
 
 @pytest.mark.parametrize("name", ["effort", "health"])
-def test_errors_of_nearly_fixed_shares_are_those_of_the_formula(results, name):
+def test_errors_of_nearly_fixed_shares_are_those_of_the_formula(replays, name):
     for weight in (0.0, 0.5):
-        row = results[name].at(weight)
+        row = replays[name].at(weight)
         assert row.loss.value == pytest.approx(row.formula_loss.value, abs=4 * row.loss.standard_error)
 
 
@@ -177,7 +181,7 @@ def test_errors_of_nearly_fixed_shares_are_those_of_the_formula(results, name):
 
 
 def test_every_item_is_in_the_reproduction_once():
-    assert [item for item in ITEMS if item.name in NAMES] == [NAMES[name] for name in ("outlook", "effort", "health")]
+    assert [item.name for item in ITEMS if item.name in NAMES] == ["outlook", "effort", "health"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -212,7 +216,7 @@ def test_tables_and_figures_are_whole(findings, name):
 
 
 def test_tables_of_the_experiments_have_every_policy(findings):
-    for name, weights in (("effort", effort.WEIGHTS), ("health", health.WEIGHTS)):
+    for name, weights in (("effort", EFFORT_WEIGHTS), ("health", FLU_WEIGHTS)):
         table, regret, arms = findings[name].tables
         policies = [row[0].partition(",")[0] for row in table.rows]
         assert policies == [TRIAL] + [BALANCE] * len(weights) + [BANDIT] * 5 + [THOMPSON]
@@ -245,16 +249,10 @@ def number(text):
 
 
 def test_the_picture_of_the_readme_is_what_the_code_draws():
-    results = health.play(Work(), health.HERO_WEIGHTS, (BONUS,))
-    ours = points_of(drawn(health.hero_figure(results)))
+    ours = points_of(drawn(readme_figure(readme_replay())))
     committed = points_of((ROOT / "docs" / "images" / "hero.svg").read_text(encoding="utf-8"))
-    assert set(ours) == {
-        "A/B test",
-        "UCB bandit",
-        THOMPSON,
-        *(f"Equipoise at {w:g}" for w in health.HERO_WEIGHTS),
-    }
-    how = "if the change is meant: equipoise reproduce health, then copy hero.svg and hero.png to docs/images"
+    assert set(ours) == {"A/B test", "UCB bandit", THOMPSON, *(f"Equipoise at {w:g}" for w in SHOWN_WEIGHTS)}
+    how = "if the change is meant: ./run python -m equipoise.paper.readme_picture docs/images"
     assert committed.keys() == ours.keys(), how
     for name, (loss, gain) in ours.items():
         # Another processor may round otherwise and play some replications differently.

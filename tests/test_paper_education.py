@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import equipoise as eq
-from equipoise.paper.educational_policies import (
+from equipoise.paper.educational_runs import (
     COLUMNS,
     HORIZON,
     ON_THE_SURROGATE,
@@ -25,12 +25,10 @@ from equipoise.paper.educational_policies import (
     printed_order,
 )
 from equipoise.paper.findings import Finding, compare, expected_numbers
-from equipoise.paper.instances import treefrog_surrogate
-from equipoise.paper.item import Work
+from equipoise.paper.instances import Work, treefrog_surrogate
 from equipoise.paper.items import ITEMS, educational_table, surrogate_derivation
 from equipoise.paper.surrogate import (
-    MEAN_MAX,
-    STD_MAX,
+    CONSTANTS,
     Constants,
     aggregates,
     baseline_equations,
@@ -41,7 +39,6 @@ from equipoise.paper.surrogate import (
     solve_constants,
 )
 
-CONSTANTS = Constants(MEAN_MAX, STD_MAX)
 MODULES = (educational_table, surrogate_derivation)
 
 
@@ -100,7 +97,7 @@ def test_the_polygon_of_constants_is_where_all_rows_agree():
     equations = baseline_equations()
     corners = possible_constants(equations)
     centre = np.mean(corners, axis=0)
-    assert min(corner.mean_max for corner in corners) < MEAN_MAX < max(corner.mean_max for corner in corners)
+    assert min(corner.mean_max for corner in corners) < CONSTANTS.mean_max < max(corner.mean_max for corner in corners)
     for corner in corners:
         inside, outside = (Constants(*(centre + k * (np.array(corner) - centre))) for k in (0.99, 1.01))
         assert all(one.holds(inside) for one in equations)
@@ -136,8 +133,8 @@ def test_the_fit_has_what_was_asked(fitted):
     assert fitted.std.argmax() == 3
     assert (np.diff(fitted.mean) < 0).all()
     assert fitted.std.min() > 0.5 * fitted.std.mean()
-    assert fitted.mean.mean() / MEAN_MAX == pytest.approx(0.9168, abs=1e-6)
-    assert fitted.std.mean() / STD_MAX == pytest.approx(5.861 / 8, abs=1e-5)
+    assert fitted.mean.mean() / CONSTANTS.mean_max == pytest.approx(0.9168, abs=1e-6)
+    assert fitted.std.mean() / CONSTANTS.std_max == pytest.approx(5.861 / 8, abs=1e-5)
 
 
 def test_the_fit_is_no_worse_than_the_surrogate_and_always_the_same(fitted):
@@ -176,11 +173,11 @@ def test_the_table_has_ours_and_theirs(findings):
     assert all("surrogate" in text for text in [*titles, *(table.title for table in finding.tables)])
 
 
-def test_it_is_told_what_the_surrogate_contradicts(findings):
-    told = " ".join(findings["fig6"].differs)
-    assert "RelDCG, w = 0.95: the paper has GAFS before ForcingBalance" in told
-    assert "error/std, w = 0.6: the paper has optimum before GAFS" in told
-    assert "the paper does not give the scale" in told
+def test_the_text_says_what_the_surrogate_contradicts(findings):
+    text = " ".join(findings["fig6"].differs)
+    assert "RelDCG, w = 0.95: the paper has GAFS before ForcingBalance" in text
+    assert "error/std, w = 0.6: the paper has optimum before GAFS" in text
+    assert "the paper does not give the scale" in text
     assert "better than the optimum" in " ".join(findings["surrogate"].differs)
 
 
@@ -193,7 +190,7 @@ def test_the_order_of_a_column_can_fail(work):
     assert failed == {"fig6.order-of-regret-0.95"}
 
 
-def test_what_holds_is_the_printed_order_but_where_it_is_told():
+def test_what_holds_is_the_printed_order_except_where_the_text_says_so():
     for (column, weight), order in ON_THE_SURROGATE.items():
         place = {row: k for k, group in enumerate(order) for row in group}
         theirs = {row: k for k, group in enumerate(printed_order(column, weight)) for row in group}

@@ -426,7 +426,10 @@ def test_a_second_policy_of_the_same_name_is_refused():
         (lambda: eq.ForcingBalance(reward_weight=1.3), r"reward_weight must be in \[0, 1\]; got 1\.3"),
         (lambda: eq.ForcingBalance(reward_weight=0.5, forcing=-1), r"forcing must be in \[0, inf\); got -1"),
         (lambda: eq.ForcingBalance(reward_weight=0.5, forcing=math.inf), r"forcing must be in \[0, inf\); got inf"),
-        (lambda: eq.ForcingBalance(reward_weight=0.5, floor=[0.6, 0.6]), r"floors must add up to at most 1; got 1\.2"),
+        (
+            lambda: eq.ForcingBalance(reward_weight=0.5, floor=[0.6, 0.6]),
+            r"floor must add up to at most 1 over all arms; got 1\.2",
+        ),
         (lambda: eq.ForcingBalance(reward_weight=0.5, floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
         (
             lambda: eq.ForcingBalance(reward_weight=0.5, tracking="greedy"),

@@ -13,7 +13,7 @@ from test_charts import data_of, text_of
 
 import equipoise as eq
 from equipoise import charts
-from equipoise.charts.bands import policy_names
+from equipoise.charts.style import policy_names
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -292,7 +292,7 @@ def test_finishing_waits_for_rewards_that_are_held_unless_told_anyway(api):
     told = api.data("PUT", path_of("held", "assignments", "ada", "reward"), {"reward": 1})
     assert told["counted"] is False
     assert api.data("POST", path_of("held", "settle"))["state"] == "enrolling"
-    assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now, with {"anyway": true}')
+    assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now with {"anyway": true}')
     api.refused(409, "RewardsHeld", "POST", path_of("held", "finish"), {"anyway": False})
     assert "anyway" in api.refused(422, "InvalidInput", "POST", path_of("held", "finish"), {"anyway": "yes"})
     assert api.data("POST", path_of("held", "finish"), {"anyway": True})["state"] == "finished"

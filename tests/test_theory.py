@@ -599,7 +599,10 @@ RADII: dict[str, Any] = {"pulls": [3, 4], "horizon": 10, "failure_probability": 
             lambda: theory.regret_bound(**GOOD | {"floor": 0.45}),
             "floor must be at most the smallest optimal share, 0.367652 (Asm. 1); got 0.45",
         ),
-        (lambda: theory.regret_bound(**GOOD | {"floor": 0.6}), "floors must add up to at most 1; got 1.2 for 2 arms"),
+        (
+            lambda: theory.regret_bound(**GOOD | {"floor": 0.6}),
+            "floor must add up to at most 1 over all arms; got 1.2 for 2 arms",
+        ),
         (
             lambda: theory.regret_bound(**GOOD | {"mean": [0.5], "std": [0.5]}),
             "mean must have at least 2 entries, one per arm (Theorem 1); got 1",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import csv
-import math
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-from equipoise.errors import EquipoiseError, InvalidInput
-from equipoise.files import CsvRows, decoded
+from equipoise.errors import InvalidInput
+from equipoise.files import CsvRows, name_of, number_in, read_text
 
 COLUMNS = ("arm", "mean", "std")
 """Columns that a CSV file of arms must have."""
 
 
 @dataclass(frozen=True)
-class Arms:
+class ArmTable:
     """Arms by name, with expected reward and standard deviation; one entry each per arm."""
 
     arms: tuple[str, ...]
@@ -24,13 +21,13 @@ class Arms:
     std: tuple[float, ...]
 
 
-def chosen_arms(path: str | None, mean: str | None, std: str | None, name: str | None) -> Arms:
+def chosen_arms(path: str | None, mean: str | None, std: str | None, name: str | None) -> ArmTable:
     """Return the arms of a CSV file or those of comma-separated options, whichever is given.
 
     Examples
     --------
     >>> chosen_arms(None, "1,2", "0.5,1", None)
-    Arms(arms=('1', '2'), mean=(1.0, 2.0), std=(0.5, 1.0))
+    ArmTable(arms=('1', '2'), mean=(1.0, 2.0), std=(0.5, 1.0))
     """
     if path is not None:
         if (mean, std, name) != (None, None, None):
@@ -39,39 +36,34 @@ def chosen_arms(path: str | None, mean: str | None, std: str | None, name: str |
     if mean is None or std is None:
         hint = "give --mean 1,2,3 --std 1,1,1, or --arms FILE for a CSV with columns arm, mean, std"
         raise InvalidInput("the means and standard deviations of the arms are missing", hint=hint)
-    means, stds = numbers("--mean", mean), numbers("--std", std)
+    means, stds = numbers("mean", mean), numbers("std", std)
     names = tuple(str(i + 1) for i in range(len(means))) if name is None else entries(name)
-    for option, given in (("--std", stds), ("--name", names)):
+    for option, given in (("std", stds), ("name", names)):
         if len(given) != len(means):
-            raise InvalidInput(f"{option} must have {len(means)} entries, as many as --mean; got {len(given)}")
+            raise InvalidInput.of(option, f"must have {len(means)} entries, as many as --mean", len(given))
     for i, label in enumerate(names):
         if not label or label in names[:i]:
-            raise InvalidInput(f"--name must give each arm a name of its own; got {label!r} for arm {i + 1}")
+            raise InvalidInput.of("name", "must give each arm a name of its own", label, arm=i)
         if stds[i] < 0:
-            raise InvalidInput(f"--std must not be negative; got {stds[i]:g} for arm {label}")
-    return Arms(names, means, stds)
+            raise InvalidInput.of("std", f"must not be negative; got {stds[i]:g} for arm {label}")
+    return ArmTable(names, means, stds)
 
 
-def read_arms(path: str) -> Arms:
+def read_arms(path: str) -> ArmTable:
     """Return the arms of a CSV file with columns arm, mean and std in any order, or of standard input for "-".
 
-    Other columns and blank lines are passed over. What is wrong is told with its line.
+    Other columns and blank lines are skipped. Errors name the line.
     """
-    source = "standard input" if path == "-" else path
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise EquipoiseError(f"cannot read {source}: {error.strerror or error}") from error
-    return parse_arms(decoded(data, source), source)
+    return parse_arms(read_text(path), name_of(path))
 
 
-def parse_arms(text: str, source: str) -> Arms:
+def parse_arms(text: str, source: str) -> ArmTable:
     r"""Return the arms of CSV text; `source` is what errors call it.
 
     Examples
     --------
     >>> parse_arms("std,arm,mean\n0.5,a,1", "arms.csv")
-    Arms(arms=('a',), mean=(1.0,), std=(0.5,))
+    ArmTable(arms=('a',), mean=(1.0,), std=(0.5,))
     >>> parse_arms("std,arm,mean\n0.5,a,one", "arms.csv")
     Traceback (most recent call last):
     ...
@@ -87,7 +79,7 @@ def parse_arms(text: str, source: str) -> Arms:
         if arm in line_of:
             raise rows.wrong(f"each arm needs a name of its own; got {arm!r}, which is on line {line_of[arm]} too")
         for column, cell, values in (("mean", mean, means), ("std", std, stds)):
-            value = _number(cell)
+            value = number_in(cell)
             if value is None:
                 raise rows.wrong(f"{column} must be a number; got {cell!r}" if cell else f"{column} is missing")
             values.append(value)
@@ -96,7 +88,7 @@ def parse_arms(text: str, source: str) -> Arms:
         line_of[arm] = rows.line
     if not line_of:
         raise rows.wrong("expected at least one arm below the header; got none")
-    return Arms(tuple(line_of), tuple(means), tuple(stds))
+    return ArmTable(tuple(line_of), tuple(means), tuple(stds))
 
 
 def entries(text: str) -> tuple[str, ...]:
@@ -110,30 +102,22 @@ def entries(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
 
 
-def numbers(option: str, text: str) -> tuple[float, ...]:
+def numbers(parameter: str, text: str) -> tuple[float, ...]:
     """Return the numbers of a comma-separated option.
 
     Examples
     --------
-    >>> numbers("--mean", "1, 2.5")
+    >>> numbers("mean", "1, 2.5")
     (1.0, 2.5)
-    >>> numbers("--mean", "1, x")
+    >>> numbers("mean", "1, x")
     Traceback (most recent call last):
     ...
-    equipoise.errors.InvalidInput: --mean must be numbers separated by commas; got 'x'
+    equipoise.errors.InvalidInput: mean must be numbers separated by commas; got 'x'
     """
     values = []
     for part in entries(text) or ("",):
-        value = _number(part)
+        value = number_in(part)
         if value is None:
-            raise InvalidInput(f"{option} must be numbers separated by commas; got {part!r}")
+            raise InvalidInput.of(parameter, "must be numbers separated by commas", part)
         values.append(value)
     return tuple(values)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

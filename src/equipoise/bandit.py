@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
@@ -12,10 +11,12 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput, UnexpectedReward, UnknownArm
+from equipoise.files import replacing
 from equipoise.policies import Choice, Policy
 from equipoise.stats import ArmStats, checked_reward
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
 FORMAT = "equipoise-bandit/1"
@@ -178,16 +179,8 @@ class Bandit:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the bandit to a JSON file; an existing file is replaced only when the new one is complete."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                json.dump(self.to_dict(), file, allow_nan=False)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as partial:
+            partial.write_text(json.dumps(self.to_dict(), allow_nan=False), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

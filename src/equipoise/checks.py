@@ -35,7 +35,7 @@ def number_between(name: str, value: Any, low: float, high: float, *, open_low: 
     if not (low < number if open_low else low <= number) or not number <= high or math.isinf(number):
         opening = "(" if open_low or math.isinf(low) else "["
         closing = ")" if math.isinf(high) else "]"
-        raise InvalidInput(f"{name} must be in {opening}{low:g}, {high:g}{closing}; got {value!r}")
+        raise InvalidInput.of(name, f"must be in {opening}{low:g}, {high:g}{closing}", value)
     return number
 
 
@@ -46,18 +46,18 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
     except TypeError:
         number = None
     if number is None or isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(f"{name} must be a whole number; got {value!r}")
+        raise InvalidInput.of(name, "must be a whole number", value)
     if number < low:
-        raise InvalidInput(f"{name} must be at least {low}; got {number}")
+        raise InvalidInput.of(name, f"must be at least {low}", number)
     if high is not None and number > high:
-        raise InvalidInput(f"{name} must be at most {high}; got {number}")
+        raise InvalidInput.of(name, f"must be at most {high}", number)
     return number
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is one of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidInput(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        raise InvalidInput.of(name, f"must be one of {', '.join(allowed)}", value)
     return value
 
 
@@ -67,18 +67,18 @@ def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArr
         given = np.asarray(values)
         array = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} must be one number per arm; got {values!r}") from error
+        raise InvalidInput.of(name, "must be one number per arm", values) from error
     if given.dtype.kind not in "fiu":  # not text that looks like numbers, nor truth values
-        raise InvalidInput(f"{name} must be one number per arm; got {values!r}")
+        raise InvalidInput.of(name, "must be one number per arm", values)
     if given.ndim != 1:
-        raise InvalidInput(f"{name} must be one number per arm; got an array of shape {given.shape}")
+        raise InvalidInput.of(name, f"must be one number per arm; got an array of shape {given.shape}")
     if size is not None and array.size != size:
-        raise InvalidInput(f"{name} must have {size} entries, one per arm; got {array.size}")
+        raise InvalidInput.of(name, f"must have {size} entries, one per arm", array.size)
     if array.size == 0:
-        raise InvalidInput(f"{name} must have at least one arm; got none")
+        raise InvalidInput.of(name, "must have at least one arm; got none")
     if not np.isfinite(array).all():
         arm = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise InvalidInput(f"{name} must be finite; got {array[arm]} for arm {arm}")
+        raise InvalidInput.of(name, "must be finite", float(array[arm]), arm=arm)
     return array
 
 
@@ -87,7 +87,7 @@ def non_negative(name: str, values: ArrayLike, *, size: int | None = None) -> Fl
     array = vector(name, values, size=size)
     if np.minimum.reduce(array) < 0:
         arm = int(array.argmin())
-        raise InvalidInput(f"{name} must not be negative; got {array[arm]} for arm {arm}")
+        raise InvalidInput.of(name, "must not be negative", float(array[arm]), arm=arm)
     return array
 
 
@@ -112,7 +112,7 @@ def floors(floor: Any, n_arms: int) -> FloatArray:
     >>> floors(0.5, 3)
     Traceback (most recent call last):
     ...
-    equipoise.errors.InvalidInput: floors must add up to at most 1; got 1.5 for 3 arms
+    equipoise.errors.InvalidInput: floor must add up to at most 1 over all arms; got 1.5 for 3 arms
     """
     if type(floor) is float or np.ndim(floor) == 0:
         share = number_between("floor", floor, 0, 1)
@@ -123,7 +123,7 @@ def floors(floor: Any, n_arms: int) -> FloatArray:
         total = float(array.sum())
     # 1/K summed K times may exceed 1 by rounding; such floors leave nothing to choose, they are no mistake.
     if total > 1 + 1e-12:
-        raise InvalidInput(f"floors must add up to at most 1; got {total:g} for {n_arms} arms")
+        raise InvalidInput.of("floor", f"must add up to at most 1 over all arms; got {total:g} for {n_arms} arms")
     return array
 
 
@@ -132,17 +132,17 @@ def allocation(name: str, shares: ArrayLike, *, size: int | None = None) -> Floa
     array = non_negative(name, shares, size=size)
     total = float(array.sum())
     if abs(total - 1) > 1e-9:
-        raise InvalidInput(f"{name} must add up to 1; got {total:.12g}")
+        raise InvalidInput.of(name, f"must add up to 1; got {total:.12g}")
     return array
 
 
 def _as_float(name: str, value: Any) -> float:
     if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
-        raise InvalidInput(f"{name} must be a number; got {value!r}")
+        raise InvalidInput.of(name, "must be a number", value)
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number; got {value!r}") from None
+        raise InvalidInput.of(name, "must be a number", value) from None
 
 
 @cache

@@ -31,6 +31,114 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ParameterPath: TypeAlias = tuple[str | int, ...]
+"""Keys and positions that lead to a value, such as ("policies", 0, "forcing")."""
+Surface: TypeAlias = Literal["call", "request", "command"]
+"""Where a hint is read: in Python, as an answer over HTTP, or at the command line."""
+_UNKNOWN: Final = object()
+_EXPERIMENT = "/experiments/{name}"
+_UNIT = f"{_EXPERIMENT}/assignments/{{unit}}"
+
+
+class Hint(StrEnum):
+    """Advice that every surface gives in its own terms; as text, it is the Python call.
+
+    A service sends the hint's `code` with its own wording, so that a client can give the advice in Python terms.
+
+    Examples
+    --------
+    >>> Hint.ASK_FIRST.call, Hint.ASK_FIRST.command, Hint.ASK_FIRST.code
+    ('ask(unit) comes first', 'equipoise ask NAME UNIT comes first', 'ask-first')
+    """
+
+    call: str
+    request: str
+    command: str
+
+    def __new__(cls, call: str, request: str, command: str) -> Self:
+        """Make a member from its wording for each surface."""
+        hint = str.__new__(cls, call)
+        hint._value_ = hint.call = call
+        hint.request, hint.command = request, command
+        return hint
+
+    ASK_FIRST = (
+        "ask(unit) comes first",
+        f"POST {_EXPERIMENT}/assignments comes first",
+        "equipoise ask NAME UNIT comes first",
+    )
+    TELL = "tell(unit, reward)", f"PUT {_UNIT}/reward", "equipoise tell NAME UNIT REWARD"
+    CORRECT = (
+        "correct(unit, reward, reason) replaces it, and logs why",
+        f"POST {_UNIT}/corrections replaces it, and logs why",
+        "equipoise correct replaces it, and logs why",
+    )
+    RESUME = (
+        "resume() takes new units again",
+        f"POST {_EXPERIMENT}/resume takes new units again",
+        "equipoise resume NAME takes new units again",
+    )
+    PAUSE_OR_STOP = (
+        "pause() or stop() the experiment instead",
+        f"POST {_EXPERIMENT}/pause or POST {_EXPERIMENT}/stop instead",
+        "equipoise pause or stop the experiment instead",
+    )
+    FINISH_ANYWAY = (
+        "finish after that, or now with anyway=True",
+        'finish after that, or now with {"anyway": true}',
+        "finish after that, or now with --anyway",
+    )
+    REBUILD = (
+        "rebuild() restores the tables from the log",
+        f"POST {_EXPERIMENT}/rebuild restores the tables from the log",
+        "equipoise rebuild NAME restores the tables from the log",
+    )
+    GIVE_CONTROL = "give control=...", 'give "control": ...', "give --control ARM"
+    GIVE_WINDOW = "give window_seconds=...", 'give "window_seconds": ...', "give --window TIME"
+    ANOTHER_NAME = (
+        "choose another name, or open it",
+        f"choose another name, or GET {_EXPERIMENT}",
+        "choose another name",
+    )
+    LIST_EXPERIMENTS = (
+        "Experiment.list(store) or Client.list() lists its experiments",
+        "GET /experiments lists its experiments",
+        "equipoise list shows its experiments",
+    )
+    SEND_KEY = (
+        "give a key: Client(url, key)",
+        "send Authorization: Bearer KEY; equipoise keys create makes one",
+        "set EQUIPOISE_KEY, or give --key",
+    )
+
+    @property
+    def code(self) -> str:
+        """What a service calls the hint in the header `x-equipoise-hint`."""
+        return self.name.lower().replace("_", "-")
+
+    @classmethod
+    def from_code(cls, code: str) -> Hint | None:
+        """Return the hint of that code, or None if a service of another version has one that is not known here."""
+        return next((hint for hint in cls if hint.code == code), None)
+
+
+def hint_in(hint: str, surface: Surface) -> str:
+    """Return a hint as a surface words it; free text is the same everywhere.
+
+    Examples
+    --------
+    >>> hint_in(Hint.ASK_FIRST, "request"), hint_in("check the address", "request")
+    ('POST /experiments/{name}/assignments comes first', 'check the address')
+    """
+    return str(getattr(hint, surface)) if isinstance(hint, Hint) else hint
+
 
 class EquipoiseError(Exception):
     """Base of every error this package raises on purpose.
@@ -40,7 +148,7 @@ class EquipoiseError(Exception):
     message : str
         What was expected and what was got.
     hint : str, optional
-        The next step, printed on a line of its own.
+        The next step, printed on a line of its own: free text, or a `Hint` that each surface words in its own terms.
 
     Examples
     --------
@@ -59,7 +167,68 @@ class EquipoiseError(Exception):
 
 
 class InvalidInput(EquipoiseError, ValueError):
-    """A value outside what is allowed; nothing was changed."""
+    """A value outside what is allowed; nothing was changed.
+
+    Attributes
+    ----------
+    parameter : tuple of str and int
+        Path to the offending value, such as ``("reward_weight",)`` or ``("policies", 0, "forcing")``; empty if unknown.
+    expected : str or None
+        What the value must be, as in ``"must be in [0, 1]"``; None if the message is a sentence of its own.
+    got : object
+        The value.
+    arm : int or None
+        The arm whose entry is wrong, counted from 0.
+    """
+
+    parameter: ParameterPath = ()
+    expected: str | None = None
+    got: Any = None
+    arm: int | None = None
+    _got = ""
+    _sentence: str | None = None
+
+    @classmethod
+    def of(
+        cls, parameter: str, expected: str, got: Any = _UNKNOWN, *, arm: int | None = None, hint: str | None = None
+    ) -> Self:
+        """Return an error that knows its parameter, so that each surface can name it as its users do.
+
+        Examples
+        --------
+        >>> error = InvalidInput.of("reward_weight", "must be in [0, 1]", 1.3)
+        >>> print(error)
+        reward_weight must be in [0, 1]; got 1.3
+        >>> error.message_about("--reward-weight")
+        '--reward-weight must be in [0, 1]; got 1.3'
+        """
+        error = cls("", hint=hint)
+        error.parameter, error.expected, error.arm = (parameter,), expected, arm
+        if got is not _UNKNOWN:
+            error.got, error._got = got, f"; got {got!r}"
+        error._say(error.message_about(parameter, first_arm=0))
+        return error
+
+    def message_about(self, name: str, *, first_arm: int = 1) -> str:
+        """Return the message with the parameter under another name, and with arms counted from `first_arm`."""
+        if self.expected is None:
+            return f"{name}: {self._sentence or self.message}"
+        which = "" if self.arm is None else f" for arm {self.arm + first_arm}"
+        return f"{name} {self.expected}{self._got}{which}"
+
+    def within(self, *path: str | int, names: Mapping[str, str] | None = None) -> Self:
+        """Put the path of an enclosing table or list before the parameter's, in the message too.
+
+        `names` says what parameters are called there: ``{"window_seconds": "window"}``.
+        """
+        self._sentence = self._sentence or self.message
+        own = self.parameter if names is None else tuple(names.get(str(part), part) for part in self.parameter)
+        self.parameter = (*path, *own)
+        self._say(self.message_about(path_text(self.parameter)))
+        return self
+
+    def _say(self, message: str) -> None:
+        self.message, self.args = message, (message,)
 
 
 class UnknownName(InvalidInput):
@@ -173,3 +342,23 @@ def visible(text: str) -> str:
     né\x1b[31m\tarm
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def path_text(path: ParameterPath) -> str:
+    """Return a path as people write it.
+
+    Examples
+    --------
+    >>> path_text(("policies", 0, "forcing"))
+    'policies[0].forcing'
+    """
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+@contextmanager
+def within(*path: str | int, names: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Put `path` before the parameter of invalid input that is found inside, as `InvalidInput.within` does."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise error.within(*path, names=names) from None

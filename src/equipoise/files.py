@@ -1,15 +1,38 @@
-"""CSV as people save it: decoded, columns found by their names, and what is wrong told with its line."""
+"""Files: replaced when complete, text in UTF-8, CSV by column names, TOML by keys; errors say where in the file."""
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING
+import math
+import os
+import sys
+import tomllib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EquipoiseError, visible
+from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, UnknownName, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
+
+STDIN = "-"
+"""The path that stands for standard input."""
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a file, or of standard input for "-"."""
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+    except OSError as error:
+        raise EquipoiseError(f"cannot read {path}: {error.strerror or error}") from error
+    return decoded(data, name_of(path))
+
+
+def name_of(path: str | Path) -> str:
+    """Return what errors call a file."""
+    return "standard input" if path == STDIN else str(path)
 
 
 def decoded(data: bytes, source: str) -> str:
@@ -19,7 +42,33 @@ def decoded(data: bytes, source: str) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
-        raise EquipoiseError(message, hint="save the file as CSV in UTF-8") from error
+        raise EquipoiseError(message, hint="save the file in UTF-8") from error
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; its file replaces `path` when the block ends without an error.
+
+    The new file is on disk before it replaces the old one, so that a power cut leaves one of the two.
+    """
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def polars() -> Any:
+    """Import and return polars, or say how to install it."""
+    try:
+        import polars as package
+    except ImportError as error:
+        raise MissingExtra("frames and Parquet files need polars", hint="pip install 'equipoise[frames]'") from error
+    return package
 
 
 class CsvRows:
@@ -67,3 +116,51 @@ class CsvRows:
             raise self.wrong(f"expected CSV; {error}", hint="look for a quotation mark that is not closed") from error
         if not places:
             raise self.wrong(f"{expected}; got nothing")
+
+
+def number_in(text: str) -> float | None:
+    """Return the finite number that a cell or an option holds, or None if it holds none."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """Return the data of TOML text; `source` is what errors call the file."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise EquipoiseError(f"{source}: expected TOML; {error}") from error
+
+
+def check_keys(table: Any, allowed: Sequence[str], *, needed: Sequence[str] = ()) -> None:
+    """Raise unless a table has all the keys it needs, and none but the allowed ones.
+
+    Examples
+    --------
+    >>> check_keys({"sead": 7}, ["seed", "arms"])
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.UnknownName: unknown key 'sead'; allowed are seed, arms
+    """
+    if not isinstance(table, dict):
+        raise InvalidInput(f"expected a table with {', '.join(allowed)}; got {table!r}")
+    for key in table:
+        if key not in allowed:
+            raise UnknownName(f"unknown key {key!r}; allowed are {', '.join(allowed)}")
+    for key in needed:
+        if key not in table:
+            raise InvalidInput.of(key, f"is missing; needed are {', '.join(needed)}")
+
+
+@contextmanager
+def errors_in(source: str, *, unless: Container[Any] = ()) -> Iterator[None]:
+    """Raise invalid input as an error in the file `source`, unless its key is among those given otherwise."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.parameter and error.parameter[0] in unless:
+            raise
+        raise EquipoiseError(f"{source}: {error.message}", hint=error.hint) from None

@@ -53,7 +53,7 @@ def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = 
     """
     stds = checks.non_negative("std", std)
     if not isinstance(objective, PowerObjective):
-        raise InvalidInput(f"objective must be a PowerObjective such as ROOT_MEAN_SQUARE; got {objective!r}")
+        raise InvalidInput.of("objective", "must be a PowerObjective such as ROOT_MEAN_SQUARE", objective)
     objective.check_arms(stds.size)
     return _plain(objective.error(_allocations(allocation, stds.size), stds))
 
@@ -231,7 +231,7 @@ def checked_problem(
     """Return means, standard deviations and weight that fit together and suit the objective."""
     means, stds = checks.means_and_stds(mean, std)
     if not isinstance(objective, Objective):
-        raise InvalidInput(f"objective must be an Objective such as ROOT_MEAN_SQUARE; got {objective!r}")
+        raise InvalidInput.of("objective", "must be an Objective such as ROOT_MEAN_SQUARE", objective)
     objective.check_arms(means.size)
     return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
 
@@ -243,11 +243,11 @@ def _allocations(allocation: Any, n_arms: int) -> FloatArray:
     try:
         array = np.asarray(allocation, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"allocation must hold numbers, arms on the last axis; got {allocation!r}") from None
+        raise InvalidInput.of("allocation", "must hold numbers, arms on the last axis", allocation) from None
     if array.shape[-1] != n_arms or array.size == 0:
-        raise InvalidInput(f"allocation must have {n_arms} arms on its last axis; got shape {array.shape}")
+        raise InvalidInput.of("allocation", f"must have {n_arms} arms on its last axis; got shape {array.shape}")
     if not (array.min() >= 0 and np.abs(array.sum(axis=-1) - 1).max() <= 1e-9):
-        raise InvalidInput("allocation must be non-negative and add up to 1 over its last axis")
+        raise InvalidInput.of("allocation", "must be non-negative and add up to 1 over its last axis")
     return array
 
 

@@ -75,13 +75,13 @@ class PowerObjective(Objective):
         if self.importance is not None:
             weights = checks.non_negative("importance", self.importance)
             if weights.max() == 0:
-                raise InvalidInput("importance must be positive for at least one arm; got only zeros")
+                raise InvalidInput.of("importance", "must be positive for at least one arm; got only zeros")
             self._set(importance=tuple(weights.tolist()))
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if there is not one importance per arm."""
         if self.importance is not None and len(self.importance) != n_arms:
-            raise InvalidInput(f"importance must have {n_arms} entries, one per arm; got {len(self.importance)}")
+            raise InvalidInput.of("importance", f"must have {n_arms} entries, one per arm", len(self.importance))
 
     def normalised_importance(self, n_arms: int) -> FloatArray:
         """Return one weight per arm, adding up to 1."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -52,47 +51,6 @@ class _Called(Reporter):
         self.function(done, self.total)
 
 
-class Pace:
-    """How fast a simulation is, from the first to the last time that it told its steps.
-
-    Rich's own speed goes by the last steps told alone: wrong where workers tell thousands at once.
-
-    Examples
-    --------
-    >>> pace = Pace()
-    >>> for done, now in ((500, 10.0), (700, 10.1), (2500, 12.0)):
-    ...     pace.tell(done, now)
-    >>> pace.steps_per_second, pace.seconds_left(4500, now=13.0)
-    (1000.0, 1.0)
-    """
-
-    SHORTEST = 0.5
-    """Seconds before which a speed would be a guess."""
-
-    def __init__(self) -> None:
-        self._first: tuple[int, float] | None = None
-        self._last = (0, 0.0)
-
-    def tell(self, done: int, now: float) -> None:
-        """Take note of the number of steps done; those of the first time were done before."""
-        if self._first is None:
-            self._first = self._last = (done, now)
-        elif done > self._last[0]:
-            self._last = (done, now)
-
-    @property
-    def steps_per_second(self) -> float | None:
-        """The speed, or None if it is too early to say."""
-        if self._first is None or self._last[1] - self._first[1] < self.SHORTEST:
-            return None
-        return (self._last[0] - self._first[0]) / (self._last[1] - self._first[1])
-
-    def seconds_left(self, total: int, now: float) -> float | None:
-        """Return how long the rest will take, or None if it is too early to say."""
-        speed = self.steps_per_second
-        return None if speed is None else max(0.0, (total - self._last[0]) / speed - (now - self._last[1]))
-
-
 class StepBar(Reporter):
     """A bar over a known number of steps, on stderr; silent where that is no terminal."""
 
@@ -100,25 +58,18 @@ class StepBar(Reporter):
         self.total, self.label, self.noun = total, label, noun
         self._bar: Any = None
         self._task: Any = None
-        self._pace = Pace()
 
     def __enter__(self) -> Self:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            ProgressColumn,
-            TaskProgressColumn,
-            TextColumn,
-        )
+        from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn
         from rich.text import Text
 
-        pace, noun = self._pace, self.noun
+        noun = self.noun
 
         class Speed(ProgressColumn):
             def render(self, task: Any) -> Text:
-                speed, left = pace.steps_per_second, pace.seconds_left(task.total, time.monotonic())
-                return Text("" if speed is None or left is None else f"{speed_text(speed, noun)}  {time_text(left)}")
+                speed, left = task.speed, task.time_remaining
+                return Text("" if not speed or left is None else f"{speed_text(speed, noun)}  {time_text(left)}")
 
         console = Console(file=sys.stderr)
         self._bar = Progress(
@@ -129,6 +80,7 @@ class StepBar(Reporter):
             console=console,
             transient=True,
             disable=not console.is_terminal,
+            speed_estimate_period=math.inf,  # workers report thousands of steps at once: the last few say little
         )
         self._bar.start()
         self._task = self._bar.add_task(self.label, total=self.total)
@@ -139,8 +91,7 @@ class StepBar(Reporter):
             self._bar.stop()
 
     def show(self, done: int) -> None:
-        """Move the bar to the number of steps done; the first call starts the clock."""
-        self._pace.tell(done, time.monotonic())
+        """Move the bar to the number of steps done."""
         self._bar.update(self._task, completed=done)
 
     def turn_to(self, label: str, total: int) -> None:

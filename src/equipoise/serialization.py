@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 from abc import ABC
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -43,11 +44,18 @@ class Value(ABC):
         """Return the names that `from_dict` knows in this family."""
         return tuple(sorted(name for name, kind in cls._family.items() if not inspect.isabstract(kind)))
 
+    @classmethod
+    def fields_of(cls, name: str) -> dict[str, dataclasses.Field[Any]]:
+        """Return the parameters of the class of that name in this family."""
+        if name not in cls.names():
+            raise UnknownName(f"unknown {cls._family_name} {name!r}; known are {', '.join(cls.names())}")
+        return {field.name: field for field in cls._family[name]._class_fields()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the name and all parameters as plain data."""
         data: dict[str, Any] = {"name": type(self).__name__}
         for field in self._fields():
-            data[field.name] = _plain(getattr(self, field.name))
+            data[field.name] = plain(getattr(self, field.name))
         return data
 
     @classmethod
@@ -57,12 +65,10 @@ class Value(ABC):
         if not isinstance(data, dict) or not isinstance(data.get("name"), str):
             raise InvalidInput(f"a {family} must be an object with a name; got {data!r}")
         name = data["name"]
-        if name not in cls.names():
-            raise UnknownName(f"unknown {family} {name!r}; known are {', '.join(cls.names())}")
+        fields = cls.fields_of(name)
         kind = cls._family[name]
         if not issubclass(kind, cls):
             raise InvalidInput(f"expected a {cls.__name__}; got {name}")
-        fields = {field.name: field for field in kind._class_fields()}
         parameters = {key: value for key, value in data.items() if key != "name"}
         unknown = sorted(set(parameters) - set(fields))
         if unknown:
@@ -135,10 +141,38 @@ class Value(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a parameter as plain data: values by name, arrays and tuples as lists."""
     if isinstance(value, Value):
         return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def json_data(value: Any) -> Any:
+    """Return a record as data that JSON can hold: instants as text, and null for numbers that are not finite.
+
+    Examples
+    --------
+    >>> json_data({"shares": (0.5, float("inf"))})
+    {'shares': [0.5, None]}
+    """
+    if isinstance(value, Value):
+        return json_data(value.to_dict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: json_data(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return json_data(value._asdict())
+    if isinstance(value, dict):
+        return {name: json_data(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_data(one) for one in value]
+    if hasattr(value, "tolist"):
+        return json_data(value.tolist())
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

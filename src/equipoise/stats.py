@@ -140,7 +140,7 @@ class ArmStats:
         """Return the statistics with arms in another order: entry i is the present arm order[i]."""
         indices = np.asarray(order, dtype=np.int64)
         if sorted(indices.tolist()) != list(range(self.n_arms)):
-            raise InvalidInput(f"order must hold each of 0..{self.n_arms - 1} once; got {order!r}")
+            raise InvalidInput.of("order", f"must hold each of 0..{self.n_arms - 1} once", order)
         twin = self.copy()
         for name in ("assigned", "pulls", "mean", "std", "_sums"):
             getattr(twin, name)[...] = getattr(self, name)[..., indices]
@@ -170,7 +170,7 @@ class ArmStats:
         means, stds = checks.means_and_stds(mean, std)
         counts = checks.non_negative("pulls", pulls, size=means.size)
         if (counts != np.rint(counts)).any() or counts.max() > LARGEST_COUNT:
-            raise InvalidInput(f"pulls must be whole numbers; got {pulls!r}")
+            raise InvalidInput.of("pulls", "must be whole numbers", pulls)
         if means.max() > LARGEST_REWARD or means.min() < -LARGEST_REWARD or stds.max() > LARGEST_REWARD:
             raise InvalidInput(f"means and stds must be at most {LARGEST_REWARD:g} in size")
         stats = cls(means.size)
@@ -206,7 +206,9 @@ class ArmStats:
             assigned, pulls = (_counts(data[name]) for name in ("assigned", "pulls"))
             sums = np.array(data["sums"], dtype=np.float64)
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput("statistics must have assigned, pulls and sums, one number per arm each") from error
+            raise InvalidInput.of(
+                "statistics", "must have assigned, pulls and sums, one number per arm each"
+            ) from error
         n_arms = assigned.size
         if pulls.shape != (n_arms,) or sums.shape != (4, n_arms) or n_arms == 0:
             shapes = f"{assigned.shape}, {pulls.shape} and {sums.shape}"
@@ -264,9 +266,9 @@ def checked_reward(reward: Any) -> float:
     try:
         value = float("" if isinstance(reward, (str, bytes)) else reward)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"reward must be a number; got {reward!r}") from None
+        raise InvalidInput.of("reward", "must be a number", reward) from None
     if not -LARGEST_REWARD <= value <= LARGEST_REWARD:
-        raise InvalidInput(f"reward must be finite and at most {LARGEST_REWARD:g} in size; got {reward!r}")
+        raise InvalidInput.of("reward", f"must be finite and at most {LARGEST_REWARD:g} in size", reward)
     return value
 
 

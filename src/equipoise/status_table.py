@@ -12,7 +12,7 @@ from rich.cells import cell_len, set_cell_size
 
 from equipoise.errors import visible
 from equipoise.policies import Policy
-from equipoise.terminal import aligned
+from equipoise.terminal import aligned, padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,28 +112,20 @@ def _table(status: Status, arms: Sequence[ArmStatus], room: int) -> list[Line]:
     columns = _columns(status, arms)
     names = [visible(arm.arm) for arm in arms]
     longest = min(WIDEST_NAME, max(cell_len(name) for name in ["total", *names]))
-    while len(columns) > 1:
-        widths = [max(map(cell_len, (column.head, column.total, *column.cells))) for column in columns]
-        name_room = room - sum(widths) - 2 * len(widths)
-        least = min(longest, NARROWEST_NAME)
-        place = max(range(len(columns)), key=lambda place: columns[place].spare)
-        if name_room >= least or not columns[place].spare:
+    while True:
+        texts = [padded([column.head, *column.cells, column.total]) for column in columns]
+        name_room = room - sum(cell_len(cells[0]) + 2 for cells in texts)
+        first_to_go = max(columns, key=lambda column: column.spare)
+        if name_room >= min(longest, NARROWEST_NAME) or not first_to_go.spare:
             break
-        del columns[place]
+        columns.remove(first_to_go)
     size = max(min(longest, SHORTEST_NAME), min(longest, name_room))
-    rows = [("arm", [column.head for column in columns], "bold")]
-    styles = {"paused": "dim", "retired": "dim"}
-    for place, arm in enumerate(arms):
-        rows.append((names[place], [column.cells[place] for column in columns], styles.get(arm.state, "")))
-    rows.append(("total", [column.total for column in columns], "bold"))
+    dim = {"paused": "dim", "retired": "dim"}
+    styles = ["bold", *(dim.get(arm.state, "") for arm in arms), "bold"]
+    rows = zip(["arm", *names, "total"], *texts, strict=True)
     return [
-        Line(
-            "  ".join(
-                [_cut(name, size), *(" " * (w - cell_len(c)) + c for w, c in zip(widths, cells, strict=True))]
-            ).rstrip(),
-            style,
-        )
-        for name, cells, style in rows
+        Line("  ".join([_cut(name, size), *cells]).rstrip(), style)
+        for (name, *cells), style in zip(rows, styles, strict=True)
     ]
 
 

@@ -9,23 +9,25 @@ import json
 import math
 import shutil
 import sys
-import threading
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.cells import cell_len
+
+from equipoise.serialization import json_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from equipoise._types import FloatArray
-    from equipoise.arm_tables import Arms
+    from equipoise.arm_tables import ArmTable
     from equipoise.charts import AllocationRecord
     from equipoise.pareto import Frontier
+    from equipoise.simulation.runs import SummaryRow
     from equipoise.simulation.study import Study
-    from equipoise.simulation.sweep_tables import SummaryRow
 
 Format: TypeAlias = Literal["table", "json", "csv"]
 COMPILING = "compiling, once: the next start will be quick"
@@ -69,7 +71,7 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
         _write("".join(f"{name:{width}}  {aligned([value], digits=6)[0]}\n" for name, value in worth.items()))
 
 
-def print_frontier(arms: Arms, curve: Frontier, format: Format) -> None:  # noqa: A002
+def print_frontier(arms: ArmTable, curve: Frontier, format: Format) -> None:  # noqa: A002
     """Print reward, error, trade-off and shares at each weight."""
     measures = ("reward_weight", "reward", "error", "tradeoff")
     values = [getattr(curve, name).tolist() for name in measures]
@@ -200,8 +202,8 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
             say(f"{n_found:,} of {n_replications:,} replications are finished already; playing the rest")
 
     try:
-        with slow_start_note(quiet=quiet):
-            simulate(study.policies, study.arms, horizon=1)
+        announce_compiling(quiet=quiet)
+        simulate(study.policies, study.arms, horizon=1)  # so that workers find all compiled
         yield tell_found
     except SweepInterrupted as interrupted:
         if interrupted.n_finished:
@@ -222,7 +224,7 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
 
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object at full precision; what is infinite or undefined becomes null."""
-    _write(json.dumps(_finite(data), indent=2, allow_nan=False) + "\n")
+    _write(json.dumps(json_data(data), indent=2, allow_nan=False) + "\n")
 
 
 def print_csv(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -246,18 +248,21 @@ def print_table(
     shown: list[list[str]] = []
     used = 0
     for head, cells in columns:
-        column = [_printable(text) for text in (head, *cells)]
-        sizes = [cell_len(text) for text in column]
-        width = max(sizes)
-        used += width + 2
+        column = padded([_printable(text) for text in (head, *cells)], left=not shown or head in words)
+        used += cell_len(column[0]) + 2
         if always is not None and len(shown) >= always and used - 2 > room:
             break
-        pads = [" " * (width - size) for size in sizes]
-        pairs = zip(column, pads, strict=True)
-        is_left = not shown or head in words
-        shown.append([text + pad for text, pad in pairs] if is_left else [pad + text for text, pad in pairs])
+        shown.append(column)
     _write("".join("  ".join(row).rstrip() + "\n" for row in zip(*shown, strict=True)))
     return len(shown)
+
+
+def padded(cells: Sequence[str], *, left: bool = False) -> list[str]:
+    """Return the cells of a column with equal width, flush right or left."""
+    sizes = [cell_len(text) for text in cells]
+    width = max(sizes)
+    pads = [" " * (width - size) for size in sizes]
+    return [text + pad if left else pad + text for text, pad in zip(cells, pads, strict=True)]
 
 
 def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
@@ -298,30 +303,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-@contextmanager
-def slow_start_note(after_seconds: float = 1.0, *, quiet: bool = False) -> Iterator[None]:
-    """Say on stderr why the work inside takes seconds, if that is because something is compiled."""
-    from equipoise.kernels import when_compiling
+@cache
+def announce_compiling(*, quiet: bool = False) -> None:
+    """Say on stderr that something is being compiled, once, should that happen: it takes seconds."""
+    from equipoise.kernels.compiler import when_compiling
 
-    if quiet:
-        yield
-        return
-    timer = threading.Timer(after_seconds, print, args=(COMPILING,), kwargs={"file": sys.stderr, "flush": True})
-    timer.daemon = True
-    call_off = when_compiling(timer.start)
-    try:
-        yield
-    finally:
-        call_off()
-        timer.cancel()
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
+    if not quiet:
+        when_compiling(lambda: print(COMPILING, file=sys.stderr, flush=True))
 
 
 def _printable(text: str) -> str:

@@ -1,17 +1,130 @@
-"""Numbers that stand for kinds of events and states of units, where a log is compiled, replayed or looked up.
+"""The life of a unit, in two tables: what becomes of its reward under each rule, and what each state means.
 
-They are here, and not with the kernel that replays, as most who need them need no compiler.
+What does a late reward do? Look at the last column of `OUTCOMES`, in the row of the experiment's rule for missing
+rewards. Is it in the estimates then? Look at the row of that state in `STATES`. The planner of requests, the reader of
+units, the export and the compiled replay of logs all follow these tables, through `LIVES`.
 """
 
-ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, OTHER = 0, 1, 2, 3, 4, 5
+from typing import NamedTuple
+
+import numpy as np
+
+ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, OTHER = range(6)
 """Kinds of events; the last is for those that change the experiment and not a unit."""
 
-WAITING, HELD, IN_ESTIMATES, OVERDUE, DEFAULTED, DROPPED, LATE_DEFAULTED, LATE_DROPPED = 0, 1, 2, 3, 4, 5, 6, 7
-"""States of a unit. The last two: a reward came too late and is logged, but does not count."""
+UNIT_EVENTS = {
+    "assigned": ASSIGNED,
+    "rewarded": REWARDED,  # a reward is told, in time or late
+    "counted": COUNTED,  # the window of a reward that was held back has passed
+    "expired": EXPIRED,  # the window has passed without a reward
+    "corrected": CORRECTED,
+}
+"""The events of a unit's life by their names in the log."""
 
-WAIT, DEFAULT, DROP = 0, 1, 2
+WAITING, HELD, IN_ESTIMATES, OVERDUE, DEFAULTED, DROPPED, LATE_DEFAULTED, LATE_DROPPED = range(8)
+"""States of a unit. In the last two, a reward came too late: it is logged but does not count."""
+
+WAIT, DEFAULT, DROP = "wait", "default", "drop"
 """What happens to a unit without a reward when its window has passed."""
 
-N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED = 0, 1, 2, 3
+# fmt: off
+OUTCOMES = {
+    # rule    late      hold     reward in time   no reward in time   late reward
+    (WAIT,    "count",  False): (IN_ESTIMATES,    OVERDUE,            IN_ESTIMATES),
+    (WAIT,    "count",  True):  (HELD,            OVERDUE,            IN_ESTIMATES),
+    (DEFAULT, "count",  False): (IN_ESTIMATES,    DEFAULTED,          IN_ESTIMATES),
+    (DEFAULT, "count",  True):  (HELD,            DEFAULTED,          IN_ESTIMATES),
+    (DEFAULT, "ignore", False): (IN_ESTIMATES,    DEFAULTED,          LATE_DEFAULTED),
+    (DEFAULT, "ignore", True):  (HELD,            DEFAULTED,          LATE_DEFAULTED),
+    (DROP,    "count",  False): (IN_ESTIMATES,    DROPPED,            IN_ESTIMATES),
+    (DROP,    "count",  True):  (HELD,            DROPPED,            IN_ESTIMATES),
+    (DROP,    "ignore", False): (IN_ESTIMATES,    DROPPED,            LATE_DROPPED),
+    (DROP,    "ignore", True):  (HELD,            DROPPED,            LATE_DROPPED),
+}
+"""The state after the first reward or the end of the window, whichever comes first, and after a reward later still.
+
+A rule is what its class and its parameters `late` and `hold` say. Under all of them a reward held back is in the
+estimates once its window has passed, and a correction leaves the state as it is.
+"""
+
+NOTHING, DEFAULT_VALUE, REWARD = range(3)
+"""What stands in the estimates for a unit."""
+
+N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED = range(4)
 COUNTERS = 4
 """Rows of counters per arm."""
+
+
+class Meaning(NamedTuple):
+    """What a state means: its name for people, its counter, what is in the estimates, and whether more is to come."""
+
+    name: str
+    counter: int | None
+    estimate: int
+    is_open: bool = False
+    """Whether the unit is on the list of what is pending, if there is a window, until that has passed."""
+
+
+STATES = {
+    WAITING:        Meaning("waiting",   None,        NOTHING,       is_open=True),
+    HELD:           Meaning("held",      N_HELD,      NOTHING,       is_open=True),
+    IN_ESTIMATES:   Meaning("counted",   None,        REWARD),
+    OVERDUE:        Meaning("overdue",   N_OVERDUE,   NOTHING),
+    DEFAULTED:      Meaning("defaulted", N_DEFAULTED, DEFAULT_VALUE),
+    DROPPED:        Meaning("dropped",   N_DROPPED,   NOTHING),
+    LATE_DEFAULTED: Meaning("defaulted", N_DEFAULTED, DEFAULT_VALUE),
+    LATE_DROPPED:   Meaning("dropped",   N_DROPPED,   NOTHING),
+}
+# fmt: on
+
+
+class Step(NamedTuple):
+    """What an event does to a unit in some state."""
+
+    after: int
+    """The next state."""
+    counts: bool
+    """Whether the event's value, a reward or the default, goes into the estimates."""
+    replaces: int
+    """What leaves the estimates for it: `NOTHING`, the `DEFAULT_VALUE` or the `REWARD` known before."""
+
+
+class Life:
+    """The table for one rule: what every event does in every state in which it can happen.
+
+    `steps` has a `Step` by (state, event). `array[state, event]` holds the same three numbers for compiled code, with
+    -1 as the next state of what cannot happen.
+    """
+
+    def __init__(self, in_time: int, without_reward: int, late: int) -> None:
+        after = {
+            (WAITING, REWARDED): in_time,
+            (WAITING, EXPIRED): without_reward,
+            (HELD, COUNTED): IN_ESTIMATES,
+            (without_reward, REWARDED): late,
+            **{(state, CORRECTED): state for state in (HELD, IN_ESTIMATES, LATE_DEFAULTED, LATE_DROPPED)},
+        }
+        self.steps = {(state, event): _step(state, next_state) for (state, event), next_state in after.items()}
+        self.array = np.full((len(STATES), OTHER, len(Step._fields)), -1, np.int64)
+        for place, step in self.steps.items():
+            self.array[place] = step
+
+    def after(self, state: int, event: int) -> int:
+        """Return the next state as the log has it; an event that cannot happen changes nothing (`verify` objects)."""
+        step = self.steps.get((state, event))
+        return state if step is None else step.after
+
+
+def _step(state: int, after: int) -> Step:
+    """Return what going from a state to the next does to the estimates: what the next one has in them goes in."""
+    before, then = STATES[state].estimate, STATES[after].estimate
+    counts = then == REWARD or (then == DEFAULT_VALUE and before != DEFAULT_VALUE)
+    return Step(after, counts, before if counts else NOTHING)
+
+
+LIVES = {rule: Life(*outcomes) for rule, outcomes in OUTCOMES.items()}
+"""The table of every rule."""
+
+IS_OPEN = np.array([STATES[state].is_open for state in range(len(STATES))])
+COUNTER_OF = np.array([-1 if (row := STATES[state].counter) is None else row for state in range(len(STATES))], np.int64)
+"""Columns of `STATES` by state, for compiled code and whole arrays of states; no counter is -1."""

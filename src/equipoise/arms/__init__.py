@@ -1,11 +1,10 @@
 """Arms to simulate with: what their rewards are drawn from, and their true means and standard deviations."""
 
 from equipoise.arms.arms import Arms, Drawing
-from equipoise.arms.bounded import Bernoulli, Beta, UniformBetween
 from equipoise.arms.distributions import Distributions
 from equipoise.arms.empirical import Empirical
-from equipoise.arms.gaussian import Gaussian
 from equipoise.arms.mixed import Mixed
+from equipoise.arms.parametric import Bernoulli, Beta, Gaussian, UniformBetween
 
 __all__ = [
     "Arms",

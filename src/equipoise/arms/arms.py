@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.serialization import plain
 from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Arms(ABC):
     def drawing(self) -> Drawing:
         """The arms as the compiled loop sees them, made once."""
         return self.make_drawing()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The drawing is made again where it is used: arrays of a pickle may be read-only, and kernels were compiled for
+        # arrays that can be written.
+        return {name: value for name, value in vars(self).items() if name != "drawing"}
 
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
         """Return the rewards that belong to uniform numbers in (0, 1), for arms that only Python can draw from."""
@@ -90,7 +96,7 @@ class Arms(ABC):
             out[:] = rewards
             if not np.isfinite(out).all():
                 got = out[~np.isfinite(out)][0]
-                raise InvalidInput(f"rewards must be finite; got {got} from arm {arm} of {type(self).__name__}")
+                raise InvalidInput.of("rewards", f"must be finite; got {got} from arm {arm} of {type(self).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the arms are as plain data, for records of a simulation."""
@@ -124,8 +130,8 @@ def keep_moments(arms: Arms, mean: FloatArray, std: FloatArray) -> None:
         wrong = ~(np.abs(values) <= LARGEST_REWARD)
         if wrong.any():
             arm = int(wrong.argmax())
-            raise InvalidInput(
-                f"{name} must be finite and at most {LARGEST_REWARD:g} in size; got {values[arm]} for arm {arm}"
+            raise InvalidInput.of(
+                name, f"must be finite and at most {LARGEST_REWARD:g} in size", float(values[arm]), arm=arm
             )
     keep(arms, mean=mean, std=std)
 
@@ -135,23 +141,16 @@ def checked_names(names: Any, n_arms: int) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-        raise InvalidInput(f"names must be a list with one name per arm; got {names!r}")
+        raise InvalidInput.of("names", "must be a list with one name per arm", names)
     given = tuple(names)
     if not all(isinstance(name, str) and name.strip() for name in given):
-        raise InvalidInput(f"names must be text, one per arm; got {list(given)!r}")
+        raise InvalidInput.of("names", "must be text, one per arm", list(given))
     if len(given) != n_arms:
-        raise InvalidInput(f"names must have {n_arms} entries, one per arm; got {len(given)}")
+        raise InvalidInput.of("names", f"must have {n_arms} entries, one per arm", len(given))
     if len(set(given)) != n_arms:
         twice = next(name for k, name in enumerate(given) if name in given[:k])
-        raise InvalidInput(f"names must differ from each other; got {twice!r} more than once")
+        raise InvalidInput.of("names", f"must differ from each other; got {twice!r} more than once")
     return tuple(map(str, given))
-
-
-def plain(value: Any) -> Any:
-    """Return a value of a field as plain data."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return [plain(x) for x in value] if isinstance(value, tuple) else value
 
 
 class Drawing(NamedTuple):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise import checks
-from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, plain, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, reward_kernel
 from equipoise.errors import InvalidInput
+from equipoise.serialization import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

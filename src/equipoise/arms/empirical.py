@@ -48,9 +48,9 @@ class Empirical(Arms):
     def __post_init__(self) -> None:
         if isinstance(self.values, str | bytes) or not hasattr(self.values, "__len__"):  # type: ignore[redundant-expr]
             example = "[[0, 1, 1], [2, 4]]"
-            raise InvalidInput(f"values must be the rewards of each arm, such as {example}; got {self.values!r}")
+            raise InvalidInput.of("values", f"must be the rewards of each arm, such as {example}", self.values)
         if len(self.values) == 0:
-            raise InvalidInput("values must have at least one arm; got none")
+            raise InvalidInput.of("values", "must have at least one arm; got none")
         values = tuple(_rewards_of(arm, rewards) for arm, rewards in enumerate(self.values))
         keep(self, values=values, names=checked_names(self.names, len(values)))
         # The rewards resampled are all there is, so their spread has the divisor n.

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, plain, reward_kernel
+from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, reward_kernel
 from equipoise.errors import InvalidInput
+from equipoise.serialization import plain
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
@@ -39,7 +40,7 @@ class Mixed(Arms):
     def __post_init__(self) -> None:
         given = self.parts
         if not hasattr(given, "__len__") or not len(given) or not all(isinstance(part, Arms) for part in given):
-            raise InvalidInput(f"parts must be arms such as Gaussian(mean=[1], std=[1]); got {self.parts!r}")
+            raise InvalidInput.of("parts", "must be arms such as Gaussian(mean=[1], std=[1])", self.parts)
         mean, std = (np.concatenate([getattr(part, name) for part in self.parts]) for name in ("mean", "std"))
         keep(self, parts=tuple(self.parts))
         keep(self, names=self._names_of_parts() if self.names is None else checked_names(self.names, mean.size))

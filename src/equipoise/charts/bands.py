@@ -1,4 +1,4 @@
-"""What charts of simulations share: some policies of the runs, their names, and mean and band over replications."""
+"""Mean and band over replications: computed, in words, and drawn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise import metrics
+from equipoise.charts.style import altair
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from equipoise._types import FloatArray
-    from equipoise.policies import Policy
-    from equipoise.simulation.runs import Runs
 
 QUANTILES = (0.05, 0.95)
 
@@ -60,89 +59,18 @@ def band_words(count: int, quantiles: tuple[float, float], *, mean: str, band: s
     )
 
 
-def chosen(runs: Runs, policies: Sequence[Policy] | None) -> Runs:
-    """Return the runs of some policies, in their order; all by default."""
-    if policies is None:
-        return runs
-    if not policies:
-        raise InvalidInput(f"policies must be some of {', '.join(runs.labels)}; got none")
-    return runs.select(policies=[runs.index_of(policy) for policy in policies])
+def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any) -> list[Any]:
+    """Return a layer for each of the values of a field, with its colour: the area between low and high.
 
-
-def policy_names(policies: Sequence[Policy], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return a different name for each policy: those given, or the shortest that tell them apart.
-
-    Examples
-    --------
-    >>> import equipoise as eq
-    >>> policies = [eq.Uniform(), eq.UCB(scale=4), eq.UCB()]
-    >>> policy_names(policies, None)
-    ('Uniform', 'UCB, scale 4', 'UCB, scale 1')
+    One layer with a scale of colours would be less, but its legend and that of the lines become one without dashes.
     """
-    given = short_names(policies) if names is None else one_each(policies, names)
-    if len(set(given)) < len(given):
-        if names is not None:
-            raise InvalidInput(f"names must differ from each other; got {list(names)}")
-        given = tuple(f"{name}, no. {k + 1}" if given.count(name) > 1 else name for k, name in enumerate(given))
-    return given
-
-
-def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names if there is one per policy."""
-    if isinstance(names, str) or len(names) != len(policies):
-        raise InvalidInput(f"names must be {len(policies)}, one per policy; got {names!r}")
-    return tuple(names)
-
-
-def short_names(policies: Sequence[Policy], *, without: str | None = None) -> tuple[str, ...]:
-    """Return the names of policies, each with the parameters in which policies of its kind differ.
-
-    Policies that differ in the parameter `without` alone, or in nothing, get the same name.
-    """
-
-    def short(policy: Policy) -> str:
-        alike = [other for other in policies if type(other) is type(policy)]
-        words = [type(policy).__name__]
-        for key in policy.to_dict():
-            if key in ("name", without):
-                continue
-            value = getattr(policy, key)
-            if any(getattr(other, key) != value for other in alike):
-                words.append(f"{key.replace('_', ' ')} {_words(value)}")
-        return ", ".join(words)
-
-    return tuple(map(short, policies))
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return str(value).replace("_", " ")
-
-
-def pulls_words(count: int) -> str:
-    """Return a number of pulls in words.
-
-    Examples
-    --------
-    >>> pulls_words(1), pulls_words(2_000)
-    ('1 pull', '2,000 pulls')
-    """
-    return f"{count:,} pull" if count == 1 else f"{count:,} pulls"
-
-
-def place_of(runs: Runs, step: int | None) -> int:
-    """Return the place of a step among the checkpoints; of the last by default."""
-    if step is None:
-        return int(runs.checkpoints.size) - 1
-    places = np.flatnonzero(runs.checkpoints == step)
-    if not places.size:
-        known = ", ".join(map(str, runs.checkpoints))
-        raise InvalidInput(
-            f"step must be one of the checkpoints; got {step!r}",
-            hint=f"simulate with checkpoints=[...] that hold it; there are {known}",
-        )
-    return int(places[0])
+    only = altair().FieldEqualPredicate
+    return [
+        chart.transform_filter(only(field=field, equal=name))
+        .mark_area(opacity=0.18, color=colour)
+        .encode(y=y, y2="high:Q")
+        for name, colour in colours.items()
+    ]
 
 
 def finite(value: float, *, above: float = -np.inf) -> float | None:

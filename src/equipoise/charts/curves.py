@@ -9,23 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from equipoise import checks
-from equipoise.charts.bands import QUANTILES, Band, band_of, band_words, chosen, finite, policy_names
+from equipoise.charts import bands, style
 from equipoise.charts.frontiers import ERROR_TITLE, REWARD_TITLE
-from equipoise.charts.style import (
-    DASHES,
-    FEW_STEPS,
-    LINES,
-    altair,
-    band_areas,
-    legend,
-    log_ticks,
-    pulls_axis,
-    styled,
-    taken_in_turn,
-    titled,
-)
 from equipoise.errors import InvalidInput
-from equipoise.simulation.sweep_tables import weights_of
+from equipoise.simulation.runs import weights_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +53,7 @@ class CurvesRecord:
     reward_weight: float | None
     policies: tuple[str, ...]
     step: IntArray
-    value: Band
+    value: bands.Band
     quantiles: tuple[float, float]
     n_replications: int
 
@@ -78,7 +65,7 @@ def curves_record(
     reward_weight: float | None = None,
     policies: Sequence[Policy] | None = None,
     names: Sequence[str] | None = None,
-    quantiles: tuple[float, float] = QUANTILES,
+    quantiles: tuple[float, float] = bands.QUANTILES,
 ) -> CurvesRecord:
     """Return a metric at every checkpoint: its mean over replications and a lower and an upper quantile.
 
@@ -105,7 +92,7 @@ def curves_record(
     (('Uniform',), array([ 10, 100]), array([[0.0521, 0.0521]]))
     """
     about = _METRICS[checks.one_of("metric", metric, METRICS)]
-    shown = chosen(runs, policies)
+    shown = runs.select(policies=policies)
     weight = None
     if about.is_weighted:
         if reward_weight is None:
@@ -118,9 +105,9 @@ def curves_record(
     return CurvesRecord(
         metric=metric,
         reward_weight=weight,
-        policies=policy_names(shown.policies, names),
+        policies=style.policy_names(shown.policies, names),
         step=runs.checkpoints,
-        value=band_of(values, quantiles),
+        value=bands.band_of(values, quantiles),
         quantiles=quantiles,
         n_replications=int(runs.replications.size),
     )
@@ -136,7 +123,7 @@ def curves_chart(record: CurvesRecord, *, log_scale: bool = False, band: bool = 
     band : bool
         Whether to draw the bands between the quantiles; many of them hide each other.
     """
-    alt = altair()
+    alt = style.altair()
     about, names = _METRICS[record.metric], list(record.policies)
     lowest = 0.0 if log_scale else -np.inf
     drawable = np.isfinite(record.value.mean) & (record.value.mean > lowest)
@@ -149,40 +136,40 @@ def curves_chart(record: CurvesRecord, *, log_scale: bool = False, band: bool = 
         {
             "policy": name,
             "step": int(step),
-            "value": finite(record.value.mean[k, j], above=lowest),
+            "value": bands.finite(record.value.mean[k, j], above=lowest),
             # A band that reaches down to zero ends at the lower edge of a logarithmic axis.
-            "low": finite(max(record.value.low[k, j], bottom) if log_scale else record.value.low[k, j]),
-            "high": finite(record.value.high[k, j], above=lowest),
+            "low": bands.finite(max(record.value.low[k, j], bottom) if log_scale else record.value.low[k, j]),
+            "high": bands.finite(record.value.high[k, j], above=lowest),
         }
         for k, name in enumerate(names)
         for j, step in enumerate(record.step)
     ]
     width = 520
     is_drawn = band and record.value.has_width
-    dashes = alt.Scale(domain=names, range=taken_in_turn(DASHES, len(names)))
-    key = None if len(names) == 1 else legend(names, width)
-    colours = dict(zip(names, taken_in_turn(LINES, len(names)), strict=True))
+    dashes = alt.Scale(domain=names, range=style.taken_in_turn(style.DASHES, len(names)))
+    key = None if len(names) == 1 else style.legend(names, width)
+    colours = dict(zip(names, style.taken_in_turn(style.LINES, len(names)), strict=True))
     scale = alt.Scale(type="log", nice=False) if log_scale else alt.Scale(zero=about.from_zero)
     highest = float(record.value.high[np.isfinite(record.value.high)].max(initial=record.value.mean[drawable].max()))
-    axis = alt.Axis(values=log_ticks(bottom, highest)) if log_scale else alt.Axis(tickCount=6)
+    axis = alt.Axis(values=style.log_ticks(bottom, highest)) if log_scale else alt.Axis(tickCount=6)
     number = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
-    base = alt.Chart(alt.Data(values=rows)).encode(x=pulls_axis(record.step[drawable.any(axis=0)]))
-    lines = base.mark_line(strokeWidth=2, point=record.step.size < FEW_STEPS).encode(
+    base = alt.Chart(alt.Data(values=rows)).encode(x=style.pulls_axis(record.step[drawable.any(axis=0)]))
+    lines = base.mark_line(strokeWidth=2, point=record.step.size < style.FEW_STEPS).encode(
         y=alt.Y("value:Q", title=about.title, scale=scale, axis=axis),
         color=alt.Color("policy:N", scale=alt.Scale(domain=names, range=list(colours.values())), legend=key),
         strokeDash=alt.StrokeDash("policy:N", scale=dashes, legend=key),
         tooltip=["policy:N", alt.Tooltip("step:Q", format=","), *number],
     )
-    areas = band_areas(base, "policy", colours, alt.Y("low:Q", scale=scale)) if is_drawn else []
-    notes = [band_words(record.n_replications, record.quantiles, mean="line", band="band", is_drawn=is_drawn)]
+    areas = bands.band_areas(base, "policy", colours, alt.Y("low:Q", scale=scale)) if is_drawn else []
+    notes = [bands.band_words(record.n_replications, record.quantiles, mean="line", band="band", is_drawn=is_drawn)]
     lost = [name for k, name in enumerate(names) if not drawable[k].any()]
     if lost:
         notes.append(f"no line where the mean is not {wanted}: {', '.join(lost)}")
     what = record.metric.replace("_", " ").replace("dcg", "DCG")
     at = "" if record.reward_weight is None else f" (reward weight {record.reward_weight:.4g})"
     who = f"{names[0]}: {what}" if len(names) == 1 else what.capitalize()
-    return styled(
-        titled(
+    return style.styled(
+        style.titled(
             alt.layer(*areas, lines).properties(width=width, height=320),
             f"{who} over time{at}",
             notes,
@@ -201,8 +188,6 @@ def sweep_curves(results: Sequence[Runs], *, report_weight: float | None = None)
     >>> sweep_curves([runs]).policies
     ('ForcingBalance, reward weight 0.5', 'ForcingBalance, reward weight 0.9', 'Uniform, at 0.5', 'Uniform, at 0.9')
     """
-    from equipoise.charts import Band, curves_record
-
     runs = max(results, key=lambda runs: runs.horizon)
     pairs = [
         (k, weight)
@@ -217,7 +202,7 @@ def sweep_curves(results: Sequence[Runs], *, report_weight: float | None = None)
     if len(weights) == 1:
         return first
     names = first.policies
-    bands: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         name: np.array([getattr(records[weight].value, name)[k] for k, weight in pairs if weight is not None])
         for name in ("mean", "low", "high")
     }
@@ -227,5 +212,5 @@ def sweep_curves(results: Sequence[Runs], *, report_weight: float | None = None)
         policies=tuple(
             names[k] if "reward weight" in names[k] else f"{names[k]}, at {weight:g}" for k, weight in pairs
         ),
-        value=Band(**bands),
+        value=bands.Band(**arrays),
     )

@@ -9,26 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise import checks
-from equipoise.charts.bands import chosen, one_each, place_of, pulls_words, short_names
-from equipoise.charts.style import (
-    BANDS,
-    BLUE,
-    GREY,
-    LINES,
-    SHAPES,
-    VERMILION,
-    altair,
-    arm_names,
-    labels,
-    legend,
-    log_ticks,
-    styled,
-    taken_in_turn,
-    titled,
-)
+from equipoise.charts import style
 from equipoise.errors import InvalidInput, NoSuchWeight
 from equipoise.objective import error, reward
 from equipoise.pareto import Frontier, frontier, weight_for_error
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +72,7 @@ def frontier_record(
     grid = np.append(1 - np.geomspace(1, 1 - last, 200), 1.0)
     equal = np.full(means.size, 1 / means.size)
     return FrontierRecord(
-        arms=arm_names(arms, means.size),
+        arms=style.arm_names(arms, means.size),
         mean=means,
         std=stds,
         marked=marked,
@@ -99,31 +84,31 @@ def frontier_record(
 
 def frontier_chart(record: FrontierRecord) -> AnyChart:
     """Draw reward against error: the best that can be had, with weights on the curve, and equal shares below it."""
-    return styled(_frontier(record))
+    return style.styled(_frontier(record))
 
 
 def shares_chart(record: FrontierRecord) -> AnyChart:
     """Draw the optimal share of each arm as a band, from accuracy only (weight 0) to reward only (weight 1)."""
     if len(record.arms) > MOST_BANDS:
         raise InvalidInput(f"shares_chart can show at most {MOST_BANDS} arms; got {len(record.arms)}")
-    return styled(_shares(record))
+    return style.styled(_shares(record))
 
 
 def frontier_and_shares_chart(record: FrontierRecord) -> AnyChart:
     """Draw the frontier and, unless there are too many arms, the shares beside it."""
     charts = [_frontier(record), _shares(record)] if len(record.arms) <= MOST_BANDS else [_frontier(record)]
-    return styled(altair().hconcat(*charts, spacing=40))
+    return style.styled(style.altair().hconcat(*charts, spacing=40))
 
 
 def _frontier(record: FrontierRecord) -> AnyChart:
-    alt = altair()
+    alt = style.altair()
     x, y, layers = curve_layers(record)
     if math.isfinite(record.equal_error):
         equal = {"reward": record.equal_reward, "error": record.equal_error, "label": "equal shares"}
         place = alt.Chart(alt.Data(values=[equal])).encode(x=x, y=y)
-        layers.append(place.mark_point(color=VERMILION, filled=True, opacity=1, size=90, shape="square"))
+        layers.append(place.mark_point(color=style.VERMILION, filled=True, opacity=1, size=90, shape="square"))
         layers.append(place.mark_text(align="left", dx=9, dy=5, color="black").encode(text="label:N"))
-    return titled(
+    return style.titled(
         alt.layer(*layers).properties(width=460, height=320),
         "The most reward at each error",
         "Numbers on the curve are reward weights",
@@ -131,10 +116,15 @@ def _frontier(record: FrontierRecord) -> AnyChart:
 
 
 def curve_layers(
-    record: FrontierRecord, other_errors: Sequence[float] = (), *, colour: str = BLUE, size: float = 60, gap: float = 6
+    record: FrontierRecord,
+    other_errors: Sequence[float] = (),
+    *,
+    colour: str = style.BLUE,
+    size: float = 60,
+    gap: float = 6,
 ) -> tuple[Any, ...]:
     """Return axes of error and reward that also hold other errors, and the layers of the curve with its weights."""
-    alt = altair()
+    alt = style.altair()
     line = _finite_rows(record.curve)
     if not line:
         raise InvalidInput("there is no frontier to draw: the floors leave an arm with spread no share at any weight")
@@ -144,7 +134,7 @@ def curve_layers(
         "error:Q",
         title=ERROR_TITLE,
         scale=alt.Scale(type=kind, zero=False, padding=40, nice=kind == "linear"),
-        axis=alt.Axis(values=log_ticks(min(errors), max(errors))) if kind == "log" else alt.Axis(tickCount=6),
+        axis=alt.Axis(values=style.log_ticks(min(errors), max(errors))) if kind == "log" else alt.Axis(tickCount=6),
     )
     y = alt.Y("reward:Q", title=REWARD_TITLE, scale=alt.Scale(zero=False, padding=20))
     tooltip = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("reward_weight", "reward", "error")]
@@ -159,7 +149,7 @@ def curve_layers(
 
 
 def _shares(record: FrontierRecord) -> AnyChart:
-    alt = altair()
+    alt = style.altair()
     weights, shares = record.curve.reward_weight, record.curve.allocation
     rows = [
         {"arm": name, "place": place, "reward_weight": float(weight), "share": float(share)}
@@ -170,7 +160,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
     # A band is named where it is widest, away from the edges of the picture.
     inside = np.flatnonzero((weights >= 0.04) & (weights <= 0.7))
     widest = [int(inside[shares[inside, place].argmax()]) for place in range(len(record.arms))]
-    names = labels(record.arms)
+    names = style.labels(record.arms)
     named = [
         {
             "name": name,
@@ -181,7 +171,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
         if shares[at, place] >= 0.04
     ]
     x = alt.X("reward_weight:Q", title="reward weight", scale=alt.Scale(domain=[0, 1], nice=False))
-    colours = [BANDS[place % len(BANDS)] for place in range(len(record.arms))]
+    colours = [style.BANDS[place % len(style.BANDS)] for place in range(len(record.arms))]
     bands = (
         alt.Chart(alt.Data(values=rows))
         .mark_area(stroke="white", strokeWidth=1.5)
@@ -199,7 +189,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
         .encode(x=x, y="middle:Q", text="name:N")
     )
     narrow = sorted(set(names) - {row["name"] for row in named}, key=names.index)
-    return titled(
+    return style.titled(
         (bands + texts).properties(width=460, height=320),
         "Who gets the pulls, from accuracy (0) to reward (1)",
         "Each band is an arm" + (f"; too narrow to be named: {', '.join(narrow)}" if narrow else ""),
@@ -276,7 +266,7 @@ def policy_frontier_record(
     >>> record.series, record.reward[:, 0].round(2), record.error[:, 0].round(2)
     (('ForcingBalance', 'ForcingBalance', 'Uniform'), array([1.53, 1.69, 1.5 ]), array([1.42, 1.5 , 1.41]))
     """
-    shown = chosen(runs, policies)
+    shown = runs.select(policies=policies)
     places = sorted({place_of(runs, step) for step in steps}) if steps is not None else [place_of(runs, None)]
     if not places:
         raise InvalidInput("steps must be at least one of the checkpoints; got none")
@@ -289,9 +279,9 @@ def policy_frontier_record(
             reward_weights=(weights or None) if reward_weights is None else reward_weights,
             up_to_weight=_weight_beyond(errors, runs),
         ),
-        series=short_names(shown.policies, without="reward_weight")
+        series=style.short_names(shown.policies, without="reward_weight")
         if names is None
-        else one_each(shown.policies, names),
+        else style.one_each(shown.policies, names),
         labels=shown.labels,
         step=runs.checkpoints[places],
         reward=shown.reward()[:, :, places].mean(axis=1),
@@ -306,7 +296,7 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
     Policies that belong together are joined by a line at each step; one that stands alone is joined over the steps,
     and its marks grow with them. A policy of infinite error has no place on the chart and is named below the title.
     """
-    alt = altair()
+    alt = style.altair()
     names = list(dict.fromkeys(record.series))
     rows: list[dict[str, Any]] = [
         {
@@ -324,9 +314,9 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
     ]
     x, y, layers = curve_layers(record.frontier, [row["error"] for row in rows], colour="black", size=30, gap=9)
     width = 520
-    key = legend(names, width, points=True)
-    colours = alt.Scale(domain=names, range=taken_in_turn(LINES, len(names)))
-    shapes = alt.Scale(domain=names, range=taken_in_turn(SHAPES, len(names)))
+    key = style.legend(names, width, points=True)
+    colours = alt.Scale(domain=names, range=style.taken_in_turn(style.LINES, len(names)))
+    shapes = alt.Scale(domain=names, range=style.taken_in_turn(style.SHAPES, len(names)))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     base = base.encode(color=alt.Color("policy:N", scale=colours, legend=key))
     joined = base.mark_line(strokeWidth=1.2).encode(detail="line:N", order="order:Q")
@@ -339,12 +329,12 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
         sizes = alt.Scale(
             type="ordinal", domain=record.step.tolist(), range=np.linspace(30, 150, record.step.size).tolist()
         )
-        steps = alt.Legend(title="pulls", format=",", symbolStrokeColor=GREY, symbolStrokeWidth=2)
+        steps = alt.Legend(title="pulls", format=",", symbolStrokeColor=style.GREY, symbolStrokeWidth=2)
         marks = marks.encode(size=alt.Size("step:O", scale=sizes, legend=steps))
     else:
         marks = marks.encode(size=alt.value(90))
-    return styled(
-        titled(
+    return style.styled(
+        style.titled(
             alt.layer(joined, marks, *layers).properties(width=width, height=340),
             "How close policies come to the most reward at each error",
             _notes(record),
@@ -366,7 +356,7 @@ def _notes(record: PolicyFrontierRecord) -> list[str]:
     replications = (
         "one replication" if record.n_replications == 1 else f"mean of {record.n_replications:,} replications"
     )
-    after = f" after {pulls_words(int(record.step[0]))}" if record.step.size == 1 else ""
+    after = f" after {style.pulls_words(int(record.step[0]))}" if record.step.size == 1 else ""
     notes = [f"black curve: the optimum, with reward weights; marks: {replications}{after}"]
     lost = ~np.isfinite(record.error)
     if lost.any():

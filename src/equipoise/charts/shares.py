@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise import checks
-from equipoise.charts.bands import QUANTILES, Band, band_of, band_words, chosen, place_of, policy_names, pulls_words
-from equipoise.charts.style import (
-    BLUE,
-    GREY,
-    VERMILION,
-    altair,
-    arm_names,
-    even_columns,
-    log_ticks,
-    panels,
-    styled,
-    titled,
-)
+from equipoise.charts import bands, style
 from equipoise.objective import error, optimal_allocation, optimal_pulls, reward, tradeoff
+from equipoise.simulation.runs import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +78,7 @@ def allocation_record(
         pulls = optimal_pulls(means, stds, horizon=horizon, reward_weight=reward_weight, floor=floor)
         error_at_horizon = error(pulls / horizon, stds) / math.sqrt(horizon)
     return AllocationRecord(
-        arms=arm_names(arms, means.size),
+        arms=style.arm_names(arms, means.size),
         mean=means,
         std=stds,
         share=share,
@@ -105,7 +94,7 @@ def allocation_record(
 
 def allocation_chart(record: AllocationRecord) -> AnyChart:
     """Draw the shares as bars, largest first, beside the means and spreads that explain them."""
-    alt = altair()
+    alt = style.altair()
     largest_first = np.argsort(-record.share, kind="stable")[:MOST_BARS].tolist()
     # Three digits of the largest share.
     decimals = max(1, 2 - math.floor(math.log10(100 * record.share.max())))
@@ -134,19 +123,19 @@ def allocation_chart(record: AllocationRecord) -> AnyChart:
     )
     arm = alt.Y("arm:N", sort=order, title="arm", axis=arm_axis)
     share = alt.X("share:Q", title="share of pulls", axis=alt.Axis(format="%", tickCount=5))
-    bars = base.mark_bar(color=BLUE).encode(y=arm, x=share)
+    bars = base.mark_bar(color=style.BLUE).encode(y=arm, x=share)
     percent = base.mark_text(align="left", dx=4, color="black").encode(y=arm, x=share, text="percent:N")
 
     same_arm = alt.Y("arm:N", sort=order, title=None, axis=None)
     range_title = "mean reward, and one standard deviation each way"
     low = alt.X("low:Q", title=range_title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
-    spread = base.mark_rule(color=GREY, strokeWidth=2).encode(y=same_arm, x=low, x2="high:Q")
-    mean = base.mark_point(color=VERMILION, filled=True, opacity=1, size=45).encode(y=same_arm, x="mean:Q")
+    spread = base.mark_rule(color=style.GREY, strokeWidth=2).encode(y=same_arm, x=low, x2="high:Q")
+    mean = base.mark_point(color=style.VERMILION, filled=True, opacity=1, size=45).encode(y=same_arm, x="mean:Q")
 
     left_out = len(record.arms) - len(rows)
     worth = f"reward {record.reward:.4g}, error {record.error:.4g}"
-    return styled(
-        titled(
+    return style.styled(
+        style.titled(
             alt.hconcat(
                 (bars + percent).properties(width=340, height=height), (spread + mean).properties(height=height)
             ),
@@ -165,7 +154,7 @@ class FinalSharesRecord:
     optimum: FloatArray
     policies: tuple[str, ...]
     step: int
-    share: Band
+    share: bands.Band
     quantiles: tuple[float, float]
     n_replications: int
 
@@ -178,7 +167,7 @@ def final_shares_record(
     names: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     step: int | None = None,
-    quantiles: tuple[float, float] = QUANTILES,
+    quantiles: tuple[float, float] = bands.QUANTILES,
 ) -> FinalSharesRecord:
     """Return the share of pulls of every arm at the last checkpoint, or at `step`, with the optimal shares.
 
@@ -202,15 +191,15 @@ def final_shares_record(
     >>> record.optimum.round(2), record.share.mean.round(2)
     (array([0.31, 0.69]), array([[0.31, 0.69], [0.5 , 0.5 ]]))
     """
-    shown, place = chosen(runs, policies), place_of(runs, step)
+    shown, place = runs.select(policies=policies), place_of(runs, step)
     weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     return FinalSharesRecord(
-        arms=arm_names(runs.arm_names if arms is None else arms, runs.true_mean.size),
+        arms=style.arm_names(runs.arm_names if arms is None else arms, runs.true_mean.size),
         reward_weight=weight,
         optimum=optimal_allocation(runs.true_mean, runs.true_std, reward_weight=weight),
-        policies=policy_names(shown.policies, names),
+        policies=style.policy_names(shown.policies, names),
         step=int(runs.checkpoints[place]),
-        share=band_of(shown.frequency[:, :, place], quantiles),
+        share=bands.band_of(shown.frequency[:, :, place], quantiles),
         quantiles=quantiles,
         n_replications=int(runs.replications.size),
     )
@@ -222,7 +211,7 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     Arms are in the order of their optimal shares. The axis is logarithmic if shares differ by a factor of ten or more
     and all optimal ones are positive; an arm without pulls has a cross at the left edge.
     """
-    alt = altair()
+    alt = style.altair()
     largest_first = np.argsort(-record.optimum, kind="stable")[:MOST_BARS].tolist()
     share = record.share
     drawn = np.concatenate([record.optimum[None], share.mean, share.low, share.high])[:, largest_first]
@@ -244,35 +233,39 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
         for i in largest_first
     ]
     few = len(largest_first) <= 12
-    columns = even_columns(len(record.policies), most=4 if few else 6)  # panels of many arms are tall enough as it is
+    columns = style.even_columns(
+        len(record.policies), most=4 if few else 6
+    )  # panels of many arms are tall enough as it is
     width = {1: 460, 2: 280, 3: 200}.get(columns, 150)
     step = 24 if few else 12
     kind = alt.Scale(type="log", domain=[edge, min(1.2 * largest, 1)], nice=False) if is_log else alt.Scale(zero=True)
-    axis = alt.Axis(format="~%", values=log_ticks(edge, 1)) if is_log else alt.Axis(format="~%", tickCount=4)
+    axis = alt.Axis(format="~%", values=style.log_ticks(edge, 1)) if is_log else alt.Axis(format="~%", tickCount=4)
     x = alt.X("place:Q", title="share of pulls", scale=kind, axis=axis)
     arm_axis = alt.Axis(labelLimit=180, ticks=False, labelPadding=6, labelFontSize=12 if few else 10, grid=True)
     y = alt.Y("arm:N", sort=[record.arms[i] for i in largest_first], title="arm", axis=arm_axis)
     numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("share", "low", "high", "optimum")]
     base = alt.Chart().encode(y=y, tooltip=["policy:N", "arm:N", *numbers])
     best = base.mark_tick(color="black", opacity=1, thickness=2.5, size=0.7 * step).encode(x=alt.X("optimum:Q"))
-    spread = base.mark_rule(color=BLUE, strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
+    spread = base.mark_rule(color=style.BLUE, strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     shapes = alt.Scale(domain=["pulled", "never pulled"], range=["circle", "cross"])
-    dots = base.mark_point(color=BLUE, filled=True, opacity=1, size=2.5 * step).encode(
+    dots = base.mark_point(color=style.BLUE, filled=True, opacity=1, size=2.5 * step).encode(
         x=x, shape=alt.Shape("mark:N", scale=shapes, legend=None)
     )
     layers = [best, spread, dots] if share.has_width else [best, dots]
     picture = alt.layer(*layers, data=alt.Data(values=rows)).properties(width=width, height=alt.Step(step))
-    words = band_words(record.n_replications, record.quantiles, mean="dot", band="blue line", is_drawn=share.has_width)
+    words = bands.band_words(
+        record.n_replications, record.quantiles, mean="dot", band="blue line", is_drawn=share.has_width
+    )
     left_out = len(record.arms) - len(largest_first)
     notes = ["black bar: optimal share", words]
     if any(row["mark"] == "never pulled" for row in rows):
         notes.append("cross: never pulled")
     if left_out:
         notes.append(f"the {len(largest_first)} largest optimal shares, {left_out} more arms not shown")
-    return styled(
-        titled(
-            panels(picture, "policy", record.policies, columns=columns),
-            f"Shares after {pulls_words(record.step)} (reward weight {record.reward_weight:.4g})",
+    return style.styled(
+        style.titled(
+            style.panels(picture, "policy", record.policies, columns=columns),
+            f"Shares after {style.pulls_words(record.step)} (reward weight {record.reward_weight:.4g})",
             "; ".join(notes),
         )
     )

@@ -1,20 +1,20 @@
-"""What all charts share: Altair itself, the colours and the look."""
+"""What all charts share: Altair itself, colours, axes, legends, and what policies and arms are called."""
 
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from equipoise.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import altair as alt
 
     from equipoise._types import IntArray
+    from equipoise.policies import Policy
 
     AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.FacetChart
 
@@ -47,18 +47,6 @@ def require(package: str) -> None:
             f"charts need the package {package.replace('_', '-')}, which is not installed",
             hint="pip install 'equipoise[charts]'",
         )
-
-
-@contextmanager
-def unchecked_parts() -> Iterator[None]:
-    """Let Altair check only finished charts, as `to_dict` does, and not each part when it is made: twice as quick."""
-    if find_spec("altair") is None:
-        yield
-        return
-    from altair.utils.schemapi import debug_mode
-
-    with debug_mode(False):
-        yield
 
 
 def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
@@ -106,20 +94,6 @@ def legend(names: Sequence[str], width: float, *, points: bool = False) -> Any:
         symbolStrokeWidth=2,
         **({"symbolSize": 90} if points else {"symbolSize": 500, "symbolType": "stroke"}),
     )
-
-
-def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any) -> list[Any]:
-    """Return a layer for each of the values of a field, with its colour: the area between low and high.
-
-    One layer with a scale of colours would be less, but its legend and that of the lines become one without dashes.
-    """
-    only = altair().FieldEqualPredicate
-    return [
-        chart.transform_filter(only(field=field, equal=name))
-        .mark_area(opacity=0.18, color=colour)
-        .encode(y=y, y2="high:Q")
-        for name, colour in colours.items()
-    ]
 
 
 def pulls_axis(step: IntArray) -> Any:
@@ -182,3 +156,65 @@ def arm_names(arms: Sequence[str] | None, n_arms: int) -> tuple[str, ...]:
 def labels(arms: tuple[str, ...]) -> tuple[str, ...]:
     """Return what a picture calls the arms: bare numbers would say nothing."""
     return tuple(f"arm {name}" for name in arms) if all(name.isdigit() for name in arms) else arms
+
+
+def policy_names(policies: Sequence[Policy], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return a different name for each policy: those given, or the shortest that tell them apart.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> policies = [eq.Uniform(), eq.UCB(scale=4), eq.UCB()]
+    >>> policy_names(policies, None)
+    ('Uniform', 'UCB, scale 4', 'UCB, scale 1')
+    """
+    given = short_names(policies) if names is None else one_each(policies, names)
+    if len(set(given)) < len(given):
+        if names is not None:
+            raise InvalidInput(f"names must differ from each other; got {list(names)}")
+        given = tuple(f"{name}, no. {k + 1}" if given.count(name) > 1 else name for k, name in enumerate(given))
+    return given
+
+
+def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names if there is one per policy."""
+    if isinstance(names, str) or len(names) != len(policies):
+        raise InvalidInput(f"names must be {len(policies)}, one per policy; got {names!r}")
+    return tuple(names)
+
+
+def short_names(policies: Sequence[Policy], *, without: str | None = None) -> tuple[str, ...]:
+    """Return the names of policies, each with the parameters in which policies of its kind differ.
+
+    Policies that differ in the parameter `without` alone, or in nothing, get the same name.
+    """
+
+    def short(policy: Policy) -> str:
+        alike = [other for other in policies if type(other) is type(policy)]
+        words = [type(policy).__name__]
+        for key in policy.to_dict():
+            if key in ("name", without):
+                continue
+            value = getattr(policy, key)
+            if any(getattr(other, key) != value for other in alike):
+                words.append(f"{key.replace('_', ' ')} {_words(value)}")
+        return ", ".join(words)
+
+    return tuple(map(short, policies))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).replace("_", " ")
+
+
+def pulls_words(count: int) -> str:
+    """Return a number of pulls in words.
+
+    Examples
+    --------
+    >>> pulls_words(1), pulls_words(2_000)
+    ('1 pull', '2,000 pulls')
+    """
+    return f"{count:,} pull" if count == 1 else f"{count:,} pulls"

@@ -1,22 +1,21 @@
-"""The command `equipoise create`: make an experiment, from options or a TOML file."""
+"""Commands that make, change, copy or list experiments and their arms."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equipoise.cli.options import AsJson, floor_shares, option
+from equipoise.cli.exit_codes import INTERRUPTED
+from equipoise.cli.options import AsJson, Quiet, floor_shares, option
 from equipoise.cli.report_commands import Names
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     DatabaseUrl,
     ExperimentName,
     Key,
-    Quiet,
     StoredExperiments,
     StoreUrl,
     Who,
-    announce_compiling,
     any_store,
     existing_store,
     existing_url,
@@ -30,82 +29,73 @@ from equipoise.cli.stores import (
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from equipoise.cli.stores import AnyExperiment
     from equipoise.experiment import Experiment
     from equipoise.store import Store
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)]
-File = Annotated[
-    Path | None, option("--file", "Experiment", "FILE.toml", "What options do not say is taken from this file.")
-]
-Arms = Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")]
-Policy = Annotated[
-    str | None,
-    option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only a weight is given."),
-]
-Weight = Annotated[
-    float | None, option("--reward-weight", "Experiment", "W", "The dial: 0 is accuracy only, 1 reward only.")
-]
-Seed = Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")]
-WarmUp = Annotated[int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")]
-Floor = Annotated[
-    str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
-]
-Control = Annotated[str | None, option("--control", "Experiment", "ARM", "The control arm.")]
-ControlShare = Annotated[float | None, option("--control-share", "Experiment", "X", "Share kept for the control arm.")]
-Range = Annotated[
-    str | None, option("--range", "Rewards", "LOW,HIGH", "Lowest and highest reward; makes intervals exact.")
-]
-Minimise = Annotated[bool, option("--minimise", "Rewards", None, "Small rewards are good, such as times or costs.")]
-Missing = Annotated[
-    str | None,
-    option("--missing", "Rewards", "RULE", "After the window: wait (for ever), default (count a value) or drop."),
-]
-Default = Annotated[float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")]
-Window = Annotated[str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 7d, 36h, 90 (s).")]
-Hold = Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")]
-Late = Annotated[
-    str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count (the default) or ignore.")
-]
-Units = Annotated[int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.")]
-Deadline = Annotated[
-    str | None, option("--deadline", "Stopping rules, reported only", "TIME", "As 2027-06-30T18:00:00+02:00.")
-]
-Precision = Annotated[
-    float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
-]
-Failure = Annotated[
-    float | None,
-    option("--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."),
-]
-Metadata = Annotated[
-    list[str] | None, option("--metadata", "Experiment", "KEY=TEXT", "Anything to keep with it. Repeatable.")
-]
-
 
 def create(
-    name: Name = None,
-    file: File = None,
-    arms: Arms = None,
-    policy: Policy = None,
-    reward_weight: Weight = None,
-    seed: Seed = None,
-    warm_up: WarmUp = None,
-    floor: Floor = None,
-    control: Control = None,
-    control_share: ControlShare = None,
-    failure_probability: Failure = None,
-    metadata: Metadata = None,
-    reward_range: Range = None,
-    minimise: Minimise = False,
-    missing: Missing = None,
-    default: Default = None,
-    window: Window = None,
-    hold: Hold = False,
-    late: Late = None,
-    budget: Units = None,
-    deadline: Deadline = None,
-    precision: Precision = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="What to call it.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, option("--file", "Experiment", "FILE.toml", "What options do not say is taken from this file.")
+    ] = None,
+    arms: Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")] = None,
+    policy: Annotated[
+        str | None,
+        option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only a weight is given."),
+    ] = None,
+    reward_weight: Annotated[
+        float | None, option("--reward-weight", "Experiment", "W", "The dial: 0 is accuracy only, 1 reward only.")
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")] = None,
+    warm_up: Annotated[
+        int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
+    ] = None,
+    floor: Annotated[
+        str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
+    ] = None,
+    control: Annotated[str | None, option("--control", "Experiment", "ARM", "The control arm.")] = None,
+    control_share: Annotated[
+        float | None, option("--control-share", "Experiment", "X", "Share kept for the control arm.")
+    ] = None,
+    failure_probability: Annotated[
+        float | None,
+        option(
+            "--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."
+        ),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None, option("--metadata", "Experiment", "KEY=TEXT", "Anything to keep with it. Repeatable.")
+    ] = None,
+    reward_range: Annotated[
+        str | None, option("--range", "Rewards", "LOW,HIGH", "Lowest and highest reward; makes intervals exact.")
+    ] = None,
+    minimise: Annotated[
+        bool, option("--minimise", "Rewards", None, "Small rewards are good, such as times or costs.")
+    ] = False,
+    rule: Annotated[
+        str | None,
+        option("--missing", "Rewards", "RULE", "After the window: wait (for ever), default (count a value) or drop."),
+    ] = None,
+    value: Annotated[
+        float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")
+    ] = None,
+    window: Annotated[
+        str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 7d, 36h, 90 (s).")
+    ] = None,
+    hold: Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")] = False,
+    late: Annotated[
+        str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count (the default) or ignore.")
+    ] = None,
+    budget: Annotated[int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.")] = None,
+    deadline: Annotated[
+        str | None, option("--deadline", "Stopping rules, reported only", "TIME", "As 2027-06-30T18:00:00+02:00.")
+    ] = None,
+    precision: Annotated[
+        float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -127,9 +117,9 @@ def create(
         "control_share": control_share,
         "failure_probability": failure_probability,
         "metadata": _metadata(metadata),
-        "reward_range": None if reward_range is None else list(arm_tables.numbers("--range", reward_range)),
+        "reward_range": None if reward_range is None else list(arm_tables.numbers("reward_range", reward_range)),
         "direction": "minimise" if minimise else None,
-        "missing": _given(rule=missing, value=default, window=window, hold=hold or None, late=late),
+        "missing": _given(rule=rule, value=value, window=window, hold=hold or None, late=late),
         "stopping": _given(budget=budget, deadline=deadline, precision=precision),
     }
     description = Description(file, _given(**given) or {})
@@ -161,20 +151,17 @@ def _metadata(entries: list[str] | None) -> dict[str, str] | None:
     pairs = [entry.partition("=") for entry in entries]
     for key, equals, _ in pairs:
         if not key or not equals:
-            raise InvalidInput(f"--metadata must be KEY=TEXT; got {key!r}")
+            raise InvalidInput.of("metadata", "must be KEY=TEXT", key)
     return {key: value for key, _, value in pairs}
 
 
 def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
     """List the experiments of a store, oldest first."""
-    import dataclasses
-
     from equipoise import terminal
 
     found = experiments_at(store, key).list()
     if as_json:
-        rows = [dataclasses.asdict(one) | {"created_at": one.created_at.isoformat()} for one in found]
-        terminal.print_json({"experiments": rows})
+        terminal.print_json({"experiments": found})
         return
     terminal.print_table(
         [
@@ -196,41 +183,30 @@ def _policy(policy: dict[str, object]) -> str:
     return f"{name} {weight:g}" if isinstance(weight, float) else name
 
 
-Anyway = Annotated[
-    bool, option("--anyway", "Experiment", None, "Even if rewards are held back; they never count then.")
-]
+def _state_command(verb: str, text: str) -> "Callable[..., None]":
+    """Return the command that calls a verb without arguments and prints the state."""
+
+    def command(
+        name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
+    ) -> None:
+        experiment = open_experiment(store, name, key, who)
+        getattr(experiment, verb)()
+        _print(experiment, as_json)
+
+    command.__doc__ = text
+    return command
 
 
-def pause(
-    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
-) -> None:
-    """Take no new units for a while; rewards are accepted."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.pause()
-    _print(experiment, as_json)
-
-
-def resume(
-    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
-) -> None:
-    """Take new units again after a pause."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.resume()
-    _print(experiment, as_json)
-
-
-def stop(
-    name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
-) -> None:
-    """Take no new units any more; rewards are still accepted."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.stop()
-    _print(experiment, as_json)
+pause = _state_command("pause", "Take no new units for a while; rewards are accepted.")
+resume = _state_command("resume", "Take new units again after a pause.")
+stop = _state_command("stop", "Take no new units any more; rewards are still accepted.")
 
 
 def finish(
     name: ExperimentName,
-    anyway: Anyway = False,
+    anyway: Annotated[
+        bool, option("--anyway", "Experiment", None, "Even if rewards are held back; they never count then.")
+    ] = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -249,13 +225,12 @@ def _print(experiment: "AnyExperiment", as_json: bool) -> None:
 
 
 ArmName = Annotated[str, typer.Argument(metavar="ARM", help="The arm.", show_default=False)]
-ArmFloor = Annotated[float, option("--floor", "Arm", "X", "Share kept for it.")]
 
 
 def add_arm(
     name: ExperimentName,
     arm: ArmName,
-    floor: ArmFloor = 0.0,
+    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it.")] = 0.0,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -267,46 +242,28 @@ def add_arm(
     _print_arm(experiment, arm, as_json)
 
 
-def pause_arm(
-    name: ExperimentName,
-    arm: ArmName,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Assign nobody to an arm for a while."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.pause_arm(arm)
-    _print_arm(experiment, arm, as_json)
+def _arm_command(verb: str, text: str) -> "Callable[..., None]":
+    """Return the command that calls a verb with an arm and prints the arm's state."""
+
+    def command(
+        name: ExperimentName,
+        arm: ArmName,
+        store: StoreUrl = DEFAULT_STORE,
+        key: Key = None,
+        who: Who = None,
+        as_json: AsJson = False,
+    ) -> None:
+        experiment = open_experiment(store, name, key, who)
+        getattr(experiment, verb)(arm)
+        _print_arm(experiment, arm, as_json)
+
+    command.__doc__ = text
+    return command
 
 
-def resume_arm(
-    name: ExperimentName,
-    arm: ArmName,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Assign units to an arm again after a pause."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.resume_arm(arm)
-    _print_arm(experiment, arm, as_json)
-
-
-def retire_arm(
-    name: ExperimentName,
-    arm: ArmName,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Assign nobody to an arm any more; rewards of those who have it still count."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.retire_arm(arm)
-    _print_arm(experiment, arm, as_json)
+pause_arm = _arm_command("pause_arm", "Assign nobody to an arm for a while.")
+resume_arm = _arm_command("resume_arm", "Assign units to an arm again after a pause.")
+retire_arm = _arm_command("retire_arm", "Assign nobody to an arm any more; rewards of those who have it still count.")
 
 
 def _print_arm(experiment: "AnyExperiment", arm: str, as_json: bool) -> None:
@@ -365,20 +322,17 @@ def what_if(
     print(f"error            {found.error_ratio:.3g} times the present one", flush=True)
 
 
-Target = Annotated[str, option("--to", "Store", "URL", "The store to copy to; made new if it is not there.")]
-
-
 def copy(
     names: Names = None,
     *,
-    to: Target,
+    to: Annotated[str, option("--to", "Store", "URL", "The store to copy to; made new if it is not there.")],
     store: DatabaseUrl = DEFAULT_STORE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Copy experiments with their whole log to another store, where they can go on, and verify them there."""
     from equipoise.experiment import Experiment
-    from equipoise.terminal import counted, print_json
+    from equipoise.terminal import announce_compiling, counted, print_json
 
     if is_service(to):
         raise InvalidInput(
@@ -419,7 +373,7 @@ def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "tuple[Expe
             copied = experiment.copy_to(target, progress=show)
     except KeyboardInterrupt:
         note(f"interrupted; nothing of {experiment.name} is in {target.url}, the same command copies it")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     return copied, new
 
 

@@ -1,12 +1,13 @@
-"""Experiments as people write them: options or a TOML file; what is wrong is told with file and line."""
+"""Experiments as people write them: options or a TOML file; errors name the option, or the file and the key."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise import checks, files
+from equipoise.errors import InvalidInput, within
 from equipoise.experiment import (
     Budget,
     Deadline,
@@ -18,7 +19,7 @@ from equipoise.experiment import (
     WaitForReward,
 )
 from equipoise.policies.pooled_balance import recommended
-from equipoise.simulation.study_file import Misplaced, blaming, line_of, policies_from, policy_from_text
+from equipoise.simulation.study_file import policies_from, policy_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from equipoise.cli.stores import AnyExperiment, StoredExperiments
     from equipoise.client import Client
     from equipoise.policies import Policy
-    from equipoise.simulation.study_file import Place
 
 _AS_THEY_ARE = (
     "seed",
@@ -40,9 +40,9 @@ _AS_THEY_ARE = (
     "metadata",
 )
 KEYS = ("name", "arms", "policy", "reward_weight", *_AS_THEY_ARE, "missing", "stopping")
-"""What a file may say; but for `missing`, `stopping` and `policy`, as in `Experiment.create`."""
-MISSING_RULES = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
-STOPPING_RULES: dict[str, tuple[type[Any], str]] = {
+"""What a file may say; except for `missing`, `stopping` and `policy`, as in `Experiment.create`."""
+MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
+STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {
     "budget": (Budget, "units"),
     "deadline": (Deadline, "at"),
     "precision": (Precision, "half_width"),
@@ -53,30 +53,24 @@ _SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
 
 
 class Description:
-    """What a file and options say of an experiment; options take the place of the file's words."""
+    """What a file and options say of an experiment; options override the file."""
 
     def __init__(self, path: Path | None, given: dict[str, Any]) -> None:
-        self._path = path
-        self._text = "" if path is None else _read(path)
-        data = _parsed(self._text, str(path))
+        data = {} if path is None else files.parse_toml(files.read_text(path), str(path))
         for table in ("missing", "stopping", "metadata"):
             if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
                 given = given | {table: data[table] | given[table]}
         if "policy" in given:
             data.pop("reward_weight", None)  # which was for the policy of the file
-        self._given = given
+        self._path, self._given = path, given
         self._data = data | given
 
     def create_in(self, experiments: StoredExperiments | Client) -> AnyExperiment:
         """Make the experiment."""
-        try:
+        if self._path is None:
             return _created(experiments, self._data)
-        except Misplaced as wrong:
-            if self._path is None or (wrong.place and wrong.place[0] in self._given):
-                raise InvalidInput(wrong.message, hint=wrong.hint) from None
-            line = line_of(wrong.place, self._text)
-            where = str(self._path) if line is None else f"{self._path}, line {line}"
-            raise EquipoiseError(f"{where}: {wrong.message}", hint=wrong.hint) from None
+        with files.errors_in(str(self._path), unless=self._given):
+            return _created(experiments, self._data)
 
 
 def duration(value: Any) -> float:
@@ -93,51 +87,25 @@ def duration(value: Any) -> float:
     unit = found[2].lower() if found else ""
     seconds = _SECONDS.get(unit, _SECONDS.get(unit.removesuffix("s")))
     if found is None or seconds is None:
-        raise InvalidInput(f"window must be a duration such as 7 days, 36h or 90 (seconds); got {value!r}")
+        raise InvalidInput.of("window", "must be a duration such as 7 days, 36h or 90 (seconds)", value)
     return float(found[1]) * seconds
 
 
-def _read(path: Path) -> str:
-    from equipoise.files import decoded
-
-    try:
-        return decoded(path.read_bytes(), str(path))
-    except OSError as error:
-        raise EquipoiseError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _parsed(text: str, source: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, line = str(error), len(text.rstrip().split("\n"))
-        told = re.fullmatch(r"(.*?) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
-        if told:
-            message, line = f"{told[1]} (column {told[3]})", int(told[2])
-        raise EquipoiseError(f"{source}, line {line}: expected TOML; {message}") from error
-
-
 def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> AnyExperiment:
-    for key in data:
-        if key not in KEYS:
-            raise Misplaced((key,), f"unknown key {key!r}; allowed are {', '.join(KEYS)}")
-    for key, hint in (
-        ("name", "equipoise create NAME ..."),
-        ("arms", "give --arms A,B,C, or arms in a --file"),
-    ):
+    files.check_keys(data, KEYS)
+    for key, hint in (("name", "equipoise create NAME ..."), ("arms", "give --arms A,B,C, or arms in a --file")):
         if key not in data:
-            raise Misplaced((), f"{key} is missing", hint)
+            raise InvalidInput.of(key, "is missing", hint=hint)
     arms, floors = _arms(data["arms"])
     settings = {key: data[key] for key in _AS_THEY_ARE if key in data}
     if floors is not None:
         if "floor" in data:
-            raise Misplaced(("floor",), "give floors either by floor or in the tables of the arms; got both")
+            raise InvalidInput.of("floor", "must be left out where the tables of the arms have floors; got both")
         settings["floor"] = floors
     settings["policy"] = _policy(data)
     settings["missing"] = _missing(data.get("missing", {}))
     settings["stopping"] = _stopping(data.get("stopping", {}))
-    made: AnyExperiment = blaming((), lambda: experiments.create(data["name"], arms=arms, **settings), keys=data)
-    return made
+    return experiments.create(data["name"], arms=arms, **settings)
 
 
 def _arms(entries: Any) -> tuple[Any, list[float] | None]:
@@ -145,8 +113,8 @@ def _arms(entries: Any) -> tuple[Any, list[float] | None]:
     if not isinstance(entries, list) or not any(isinstance(entry, dict) for entry in entries):
         return entries, None
     for place, entry in enumerate(entries):
-        if not isinstance(entry, dict) or "name" not in entry or not set(entry) <= {"name", "floor"}:
-            raise Misplaced(("arms", place), f"an arm must be a table with name and, if you like, floor; got {entry!r}")
+        with within("arms", place):
+            files.check_keys(entry, ("name", "floor"), needed=("name",))
     floors = [entry.get("floor", 0.0) for entry in entries]
     return [entry["name"] for entry in entries], floors if any("floor" in entry for entry in entries) else None
 
@@ -156,66 +124,53 @@ def _policy(data: dict[str, Any]) -> Policy:
     table = data.get("policy")
     if table is None:
         if "reward_weight" not in data:
-            raise Misplaced(
-                (),
-                "policy is missing",
-                "give --reward-weight W for PooledBalance, or --policy NAME:parameter=value",
-            )
-        policy: Policy = blaming((), lambda: recommended(data["reward_weight"]), keys=data)
-        return policy
+            hint = "give --reward-weight W for PooledBalance, or --policy NAME:parameter=value"
+            raise InvalidInput.of("policy", "is missing", hint=hint)
+        return recommended(data["reward_weight"])
     if isinstance(table, str):
-        table = blaming(("policy",), lambda: policy_from_text(data["policy"]), keys={})
+        table = policy_from_text(table)
     shared = {key: data[key] for key in ("reward_weight",) if key in data}
     try:
-        found = [policy for _, policy in policies_from({"policies": [table]} | shared)]
-    except Misplaced as wrong:
-        place: Place = ("policy", *wrong.place[2:]) if wrong.place[:1] == ("policies",) else wrong.place
-        raise Misplaced(place, wrong.message, wrong.hint) from None
+        found = policies_from({"policies": [table]} | shared)
+    except InvalidInput as error:
+        if error.parameter[:2] == ("policies", 0):
+            error.parameter = error.parameter[2:]
+            raise error.within("policy") from None
+        raise
     if len(found) != 1:
-        raise Misplaced(("policy",), "an experiment has one policy; lists of values are for equipoise simulate")
-    if shared and getattr(found[0], "reward_weight", None) != shared["reward_weight"]:
-        own = hasattr(found[0], "reward_weight")
-        reason = "the policy sets its own" if own else f"{type(found[0]).__name__} takes none"
-        raise Misplaced(("reward_weight",), f"reward_weight must be left out: {reason}")
-    return found[0]
+        raise InvalidInput("an experiment has one policy; lists of values are for equipoise simulate").within("policy")
+    policy = found[0][1]
+    if shared and getattr(policy, "reward_weight", None) != shared["reward_weight"]:
+        own = hasattr(policy, "reward_weight")
+        reason = "the policy sets its own" if own else f"{type(policy).__name__} takes none"
+        raise InvalidInput.of("reward_weight", f"must be left out: {reason}")
+    return policy
 
 
 def _missing(table: Any) -> MissingReward:
-    if not isinstance(table, dict):
-        raise Misplaced(("missing",), f"missing must be a table with rule and window; got {table!r}")
-    place: Place = ("missing",)
-    allowed = ("rule", "value", "window", "hold", "late")
-    for key in table:
-        if key not in allowed:
-            raise Misplaced((*place, key), f"unknown key {key!r} in missing; allowed are {', '.join(allowed)}")
-    rule = table.get("rule", "wait")
-    if rule not in MISSING_RULES:
-        raise Misplaced((*place, "rule"), f"missing must be one of {', '.join(MISSING_RULES)}; got {rule!r}")
-    values = {key: table[key] for key in ("value", "hold", "late") if key in table}
-    if "window" in table:
-        values["window_seconds"] = blaming((*place, "window"), lambda: duration(table["window"]), keys={})
-    try:
-        return MissingReward.from_dict({"name": MISSING_RULES[rule].__name__} | values)
-    except InvalidInput as error:
-        name = MISSING_RULES[rule].__name__
-        words = {name: f"the rule {rule}", "window_seconds": "window", "the parameter value": "a default value"}
-        told = error.message, error.hint or ""
-        for library, ours in words.items():
-            told = told[0].replace(library, ours), told[1].replace(library, ours)
-        raise Misplaced(place, told[0], told[1] or None) from None
+    with within("missing", names={"window_seconds": "window", "reward": "value"}):
+        files.check_keys(table, ("rule", "value", "window", "hold", "late"))
+        rule = checks.one_of("rule", table.get("rule", "wait"), tuple(MISSING_RULES))
+        kind = MISSING_RULES[rule]
+        values = {key: table[key] for key in ("value", "hold", "late") if key in table}
+        if "window" in table:
+            values["window_seconds"] = duration(table["window"])
+        fields = MissingReward.fields_of(kind.__name__)
+        for key in values:
+            if key not in fields:
+                raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
+        for key, field in fields.items():
+            if key not in values and field.default is dataclasses.MISSING:
+                raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
+        return kind(**values)
 
 
 def _stopping(table: Any) -> list[StoppingRule]:
-    if not isinstance(table, dict):
-        raise Misplaced(("stopping",), f"stopping must be a table; got {table!r}")
+    with within("stopping"):
+        files.check_keys(table, tuple(STOPPING_RULES))
     rules = []
     for key, value in table.items():
-        if key not in STOPPING_RULES:
-            raise Misplaced(("stopping", key), f"unknown stopping rule {key!r}; known are {', '.join(STOPPING_RULES)}")
         kind, parameter = STOPPING_RULES[key]
-        try:
+        with within("stopping", names={parameter: key}):
             rules.append(kind(**{parameter: value}))
-        except InvalidInput as error:
-            message = re.sub(rf"^{parameter}\b", key, error.message)
-            raise Misplaced(("stopping", key), message, error.hint) from None
     return rules

@@ -24,6 +24,7 @@ Name = Annotated[str | None, option("--name", "Arms", "A,B,C", "Names of the arm
 Floor = Annotated[str, option("--floor", "Goal", "X", "Smallest share of every arm; or one per arm, as 0.1,0,0.")]
 AsJson = Annotated[bool, option("--json", "Output", None, "Print one JSON object, at full precision.")]
 AsCsv = Annotated[bool, option("--csv", "Output", None, "Print CSV, at full precision.")]
+Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
 ChartFile = Annotated[Path | None, option("--chart", "Output", "FILE", "Draw it: .html, .png, .svg or .pdf.")]
 
 
@@ -54,14 +55,5 @@ def floor_shares(text: str) -> float | tuple[float, ...]:
     """Return one floor for all arms, or one for each."""
     from equipoise.arm_tables import numbers
 
-    lowest = numbers("--floor", text)
+    lowest = numbers("floor", text)
     return lowest if len(lowest) > 1 else lowest[0]
-
-
-def compile_solver(*, quiet: bool = False) -> None:
-    """Solve something small, so that what takes long the first time is done and named."""
-    from equipoise.objective import optimal_allocation
-    from equipoise.terminal import slow_start_note
-
-    with slow_start_note(quiet=quiet):
-        optimal_allocation((0.0, 1.0), (1.0, 1.0), reward_weight=0.5)

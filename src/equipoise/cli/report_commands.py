@@ -1,4 +1,4 @@
-"""The command `equipoise status`: where an experiment stands, once or for as long as one watches."""
+"""Commands that read an experiment or check its log: status, events, export, verify and rebuild."""
 
 import csv
 import itertools
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equipoise.cli.exit_codes import told
+from equipoise.cli.exit_codes import FAILURE, INTERRUPTED, error_text
 from equipoise.cli.options import AsCsv, AsJson, option, output_format
 from equipoise.cli.stores import (
     DEFAULT_STORE,
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from equipoise.client import Client
     from equipoise.experiment import Event, Status
 
-Watch = Annotated[bool, option("--watch", "Output", None, "Show it anew until the experiment is finished, or Ctrl-C.")]
 Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
 
 
 def status(
     name: ExperimentName,
-    watch: Watch = False,
+    watch: Annotated[
+        bool, option("--watch", "Output", None, "Show it anew until the experiment is finished, or Ctrl-C.")
+    ] = False,
     every: Every = 1.0,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
@@ -45,7 +46,7 @@ def status(
 ) -> None:
     """Print where an experiment stands: arms, totals, intervals, stopping rules."""
     if not 0.05 <= every <= 86_400:
-        raise InvalidInput(f"--every must be in [0.05, 86400] seconds; got {every:g}")
+        raise InvalidInput.of("every", f"must be in [0.05, 86400] seconds; got {every:g}")
     experiment = open_experiment(store, name, key)
     if not watch:
         _print_status(experiment.status(), as_json)
@@ -56,7 +57,7 @@ def status(
         else:
             _watch_lines(experiment, every, as_json)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> None:
@@ -64,8 +65,6 @@ def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> 
     from equipoise.status_table import print_lines, status_lines
 
     if as_json and one_line:
-        import json
-
         print(json.dumps(found.to_dict()), flush=True)
     elif as_json:
         terminal.print_json(found.to_dict())
@@ -106,14 +105,13 @@ def _watch_lines(experiment: "AnyExperiment", every: float, as_json: bool) -> No
 
 
 After = Annotated[int, option("--after", "Events", "N", "Only events after number N.")]
-Last = Annotated[int | None, option("--last", "Events", "N", "Only the last N events.")]
 _PAGE = 1_000
 
 
 def events(
     name: ExperimentName,
     after: After = 0,
-    last: Last = None,
+    last: Annotated[int | None, option("--last", "Events", "N", "Only the last N events.")] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
@@ -122,7 +120,7 @@ def events(
     """Print the log: what happened, when and by whom; with --json one object per line."""
     output = output_format(as_json, as_csv)
     if last is not None and last < 1:
-        raise InvalidInput(f"--last must be at least 1; got {last}")
+        raise InvalidInput.of("last", "must be at least 1", last)
     experiment = open_experiment(store, name, key)
     if last is not None:
         after = max(after, experiment.status().n_events - last)
@@ -182,18 +180,14 @@ def _short(text: str | None, longest: int = 24) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-Out = Annotated[
-    Path | None, option("--out", "Output", "FILE", "Write to .csv, .jsonl or .parquet instead of standard output.")
-]
-AsLines = Annotated[bool, option("--json", "Output", None, "One JSON object per line instead of CSV.")]
-
-
 def export(
     name: ExperimentName,
-    out: Out = None,
+    out: Annotated[
+        Path | None, option("--out", "Output", "FILE", "Write to .csv, .jsonl or .parquet instead of standard output.")
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
-    as_json: AsLines = False,
+    as_json: Annotated[bool, option("--json", "Output", None, "One JSON object per line instead of CSV.")] = False,
 ) -> None:
     """Write assignments and rewards, one row per unit, as CSV, JSON lines or Parquet."""
     from equipoise.terminal import counted
@@ -265,8 +259,8 @@ def _for_each(
         except EquipoiseError as error:
             failed = True
             rows.append({"name": name, "passed": False, "error": error.message})
-            note(f"error: {name}: {told(error)}")
+            note(f"error: {name}: {error_text(error)}")
     if as_json:
         print_json({"experiments": rows})
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILURE)

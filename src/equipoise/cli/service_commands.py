@@ -1,4 +1,4 @@
-"""The command `equipoise serve`: experiments over HTTP."""
+"""Commands around the service: serve, keys create, keys list, keys revoke and demo."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,53 +24,50 @@ if TYPE_CHECKING:
     from equipoise.service.keys import Key
     from equipoise.store import Store
 
-Host = Annotated[str, option("--host", "Server", "ADDRESS", "Where to listen; 0.0.0.0 for all networks.")]
-Port = Annotated[
-    int, typer.Option("--port", help="0 for any that is free.", min=0, max=65_535, rich_help_panel="Server")
-]
-Workers = Annotated[
-    int,
-    typer.Option(
-        "--workers", help="Processes; more than one is for PostgreSQL.", min=1, max=64, rich_help_panel="Server"
-    ),
-]
-Open = Annotated[bool, option("--open", "Server", None, "No keys: everybody on this machine may do everything.")]
-Origins = Annotated[
-    list[str] | None,
-    option("--cors-origin", "Server", "ORIGIN", "A web site whose pages may call the service; may be repeated."),
-]
-LogFormat = Annotated[str, option("--log-format", "Logs", "text|json", "For people or for programs.")]
-AccessLog = Annotated[bool, option("--access-log", "Logs", None, "Log every request, assignments and rewards too.")]
-InFlight = Annotated[int, option("--most-requests", "Limits", "N", "Requests at once, per process; more get 503.")]
-BodyBytes = Annotated[int, option("--most-bytes", "Limits", "N", "Largest body of a request.")]
-BytesInFlight = Annotated[
-    int, option("--most-bytes-at-once", "Limits", "N", "Bodies of requests at once, per process; more get 503.")
-]
-UnitsPerRequest = Annotated[int, option("--most-units", "Limits", "N", "Units that one request may assign or reward.")]
-Wait = Annotated[float, option("--wait", "Limits", "SECONDS", "How long a request may wait for the store.")]
-
 
 def serve(
     store: DatabaseUrl = DEFAULT_STORE,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    workers: Workers = 1,
-    open_: Open = False,
-    cors_origin: Origins = None,
-    log_format: LogFormat = "text",
-    access_log: AccessLog = False,
-    most_requests: InFlight = 2_000,
-    most_bytes: BodyBytes = 4 * 2**20,
-    most_bytes_at_once: BytesInFlight = 256 * 2**20,
-    most_units: UnitsPerRequest = 10_000,
-    wait: Wait = 8.0,
+    host: Annotated[
+        str, option("--host", "Server", "ADDRESS", "Where to listen; 0.0.0.0 for all networks.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", help="0 for any that is free.", min=0, max=65_535, rich_help_panel="Server")
+    ] = 8000,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers", help="Processes; more than one is for PostgreSQL.", min=1, max=64, rich_help_panel="Server"
+        ),
+    ] = 1,
+    open_: Annotated[
+        bool, option("--open", "Server", None, "No keys: everybody on this machine may do everything.")
+    ] = False,
+    cors_origin: Annotated[
+        list[str] | None,
+        option("--cors-origin", "Server", "ORIGIN", "A web site whose pages may call the service; may be repeated."),
+    ] = None,
+    log_format: Annotated[str, option("--log-format", "Logs", "text|json", "For people or for programs.")] = "text",
+    access_log: Annotated[
+        bool, option("--access-log", "Logs", None, "Log every request, assignments and rewards too.")
+    ] = False,
+    most_requests: Annotated[
+        int, option("--most-requests", "Limits", "N", "Requests at once, per process; more get 503.")
+    ] = 2_000,
+    most_bytes: Annotated[int, option("--most-bytes", "Limits", "N", "Largest body of a request.")] = 4 * 2**20,
+    most_bytes_at_once: Annotated[
+        int, option("--most-bytes-at-once", "Limits", "N", "Bodies of requests at once, per process; more get 503.")
+    ] = 256 * 2**20,
+    most_units: Annotated[
+        int, option("--most-units", "Limits", "N", "Units that one request may assign or reward.")
+    ] = 10_000,
+    wait: Annotated[float, option("--wait", "Limits", "SECONDS", "How long a request may wait for the store.")] = 8.0,
 ) -> None:
     """Serve the experiments of a store over HTTP, for programs in any language; Ctrl-C ends it."""
     from equipoise.service.server import serve as run
     from equipoise.service.settings import Settings
 
     if log_format not in ("text", "json"):
-        raise InvalidInput(f"--log-format must be text or json; got {log_format!r}")
+        raise InvalidInput.of("log_format", "must be text or json", log_format)
     if store.startswith(("http:", "https:")):
         raise InvalidInput("--store must be a database to serve; got the address of a service")
     if workers > 1 and store.startswith("sqlite:"):
@@ -88,32 +85,29 @@ def serve(
     run(store, host=host, port=port, workers=workers, settings=settings, log_format=log_format, say=note)
 
 
-Role = Annotated[
-    str, typer.Option("--role", metavar="reader|assigner|admin", help="See all; ask and tell only; or do everything.")
-]
-Name = Annotated[str | None, option("--name", "Key", "NAME", "Who the log says it was, such as 'web site'.")]
-Only = Annotated[str | None, option("--experiment", "Key", "NAME", "The only experiment it is for.")]
-Expires = Annotated[
-    str | None, option("--expires", "Key", "WHEN", "From then on refused: 90d, 12h, or 2027-06-30T18:00+02:00.")
-]
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As listed; the first part of the key will do.")]
 
 
-def keys_create(
-    role: Role,
-    name: Name = None,
-    experiment: Only = None,
-    expires: Expires = None,
+def create_key(
+    role: Annotated[
+        str,
+        typer.Option("--role", metavar="reader|assigner|admin", help="See all; ask and tell only; or do everything."),
+    ],
+    name: Annotated[str | None, option("--name", "Key", "NAME", "Who the log says it was, such as 'web site'.")] = None,
+    experiment: Annotated[str | None, option("--experiment", "Key", "NAME", "The only experiment it is for.")] = None,
+    expires: Annotated[
+        str | None, option("--expires", "Key", "WHEN", "From then on refused: 90d, 12h, or 2027-06-30T18:00+02:00.")
+    ] = None,
     store: DatabaseUrl = DEFAULT_STORE,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, once: the store keeps only its hash."""
-    from equipoise.service.keys import create_key
+    from equipoise.service import keys
 
     def made(opened: "Store") -> "tuple[Key, str]":
         until = None if expires is None else _instant(expires, opened.now())
-        return create_key(opened, role=role, name=name, experiment=experiment, expires_at=until, who=author(who))
+        return keys.create_key(opened, role=role, name=name, experiment=experiment, expires_at=until, who=author(who))
 
     rehearse(store, made)
     key, text = made(any_store(store))
@@ -124,13 +118,13 @@ def keys_create(
     print_answer(key.to_dict() | {"key": text}, text, as_json)
 
 
-def keys_list(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def list_keys(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List the keys: what they are for, who made them, when they were used last."""
     from equipoise import terminal
-    from equipoise.service.keys import list_keys
+    from equipoise.service import keys
 
     opened = existing_store(store)
-    found, now = list_keys(opened), opened.now()
+    found, now = keys.list_keys(opened), opened.now()
     if as_json:
         terminal.print_json({"keys": [key.to_dict() | {"state": key.state(now)} for key in found]})
         return
@@ -153,14 +147,14 @@ def keys_list(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> No
     )
 
 
-def keys_revoke(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Refuse a key from now on; servers that run notice within two seconds."""
-    from equipoise.service.keys import revoke_key
+    from equipoise.service import keys
 
     opened = existing_store(store)
     # Somebody who has the whole key at hand need not cut it.
     parts = key_id.split("_")
-    key = revoke_key(opened, parts[1] if parts[0] == "eq" and len(parts) > 1 else key_id)
+    key = keys.revoke_key(opened, parts[1] if parts[0] == "eq" and len(parts) > 1 else key_id)
     print_answer(key.to_dict(), f"key {key.id} ({key.name}) is revoked", as_json)
 
 
@@ -168,7 +162,7 @@ def _instant(text: str, now: datetime) -> datetime:
     from equipoise.cli.experiment_file import duration
 
     if text.strip().isdecimal():  # which elsewhere are seconds, and here hardly ever
-        raise InvalidInput(f"--expires needs a unit, such as {text.strip()}d for days; got {text!r}")
+        raise InvalidInput.of("expires", f"needs a unit, such as {text.strip()}d for days", text)
     try:
         return now + timedelta(seconds=duration(text))
     except (InvalidInput, OverflowError):
@@ -176,8 +170,8 @@ def _instant(text: str, now: datetime) -> datetime:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(
-            f"--expires must be a duration such as 90d or an instant such as 2027-06-30T18:00+02:00; got {text!r}"
+        raise InvalidInput.of(
+            "expires", "must be a duration such as 90d or an instant such as 2027-06-30T18:00+02:00", text
         ) from None
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
@@ -195,24 +189,27 @@ def _made(key: "Key") -> str:
     return key.created_by or ""
 
 
-Steps = Annotated[
-    int | None,
-    typer.Option(
-        help="How many people take part; 9,861 by default, as in the real one.",
-        min=1,
-        max=1_000_000,
-        show_default=False,
-        metavar="N",
-    ),
-]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same run.", min=0, max=2**63 - 1, metavar="N")]
-Weight = Annotated[float, typer.Option(help="The dial: 0 is accuracy only, 1 reward only.", metavar="W")]
-ChartFile = Annotated[Path | None, option("--out", "Output", "FILE", "Chart file; demo-output/demo.html by default.")]
-Stay = Annotated[bool, option("--stay", "Output", None, "Keep the service running at the end, until Ctrl-C.")]
-
-
 def demo(
-    steps: Steps = None, seed: Seed = 1, reward_weight: Weight = 0.9, out: ChartFile = None, stay: Stay = False
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            help="How many people take part; 9,861 by default, as in the real one.",
+            min=1,
+            max=1_000_000,
+            show_default=False,
+            metavar="N",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.", min=0, max=2**63 - 1, metavar="N")] = 1,
+    reward_weight: Annotated[
+        float, typer.Option(help="The dial: 0 is accuracy only, 1 reward only.", metavar="W")
+    ] = 0.9,
+    out: Annotated[
+        Path | None, option("--out", "Output", "FILE", "Chart file; demo-output/demo.html by default.")
+    ] = None,
+    stay: Annotated[
+        bool, option("--stay", "Output", None, "Keep the service running at the end, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Watch a live experiment with 18 real incentives, through the service: people come, and answer late or never."""
     from equipoise.demo import run

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -62,7 +61,6 @@ Who = Annotated[
     option("--who", "Store", "NAME", "Who does this, for the log: your login name, or for a service the key's name."),
 ]
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)]
-Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
 
 
 class StoredExperiments(NamedTuple):
@@ -80,6 +78,7 @@ class StoredExperiments(NamedTuple):
     def create(self, name: str, **settings: Any) -> "Experiment":
         """Make an experiment."""
         from equipoise.experiment import Experiment
+        from equipoise.terminal import announce_compiling
 
         announce_compiling(quiet=self.quiet)
         return Experiment.create(self.store, name, who=self.who, **settings)
@@ -87,6 +86,7 @@ class StoredExperiments(NamedTuple):
     def open(self, name: str) -> "Experiment":
         """Return the experiment of that name."""
         from equipoise.experiment import Experiment
+        from equipoise.terminal import announce_compiling
 
         announce_compiling(quiet=self.quiet)
         return Experiment.open(self.store, name, who=self.who)
@@ -160,7 +160,7 @@ def rehearse(url: str, act: "Callable[[Store], object]") -> None:
 
 def _missing_file(url: str) -> "Path | None":
     """Return the file that a URL names, if it is not there."""
-    from equipoise.store.url import database_at
+    from equipoise.store.database import database_at
 
     path: Path | None = getattr(database_at(_lasting(url)), "path", None)
     return None if path is None or path.exists() else path
@@ -171,17 +171,6 @@ def any_store(url: str) -> "Store":
     from equipoise.store import open_store
 
     return open_store(_lasting(url))
-
-
-@cache
-def announce_compiling(*, quiet: bool) -> None:
-    """Say why the first assignment on a machine takes seconds, should it be this one."""
-    if quiet:
-        return
-    from equipoise.kernels import when_compiling
-    from equipoise.terminal import COMPILING
-
-    when_compiling(lambda: note(COMPILING))
 
 
 def author(who: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The command `equipoise ask`: the arm of a unit, or of every unit of a file."""
+"""Commands about units: ask, tell, correct and unit; for one, or for every unit of a file."""
 
 import sys
 from collections import Counter
@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from equipoise.cli.exit_codes import told
-from equipoise.cli.options import AsJson, option
+from equipoise.cli.exit_codes import INTERRUPTED, error_text
+from equipoise.cli.options import AsJson, Quiet, option
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
     Key,
-    Quiet,
     StoreUrl,
     Who,
     note,
     open_experiment,
     print_answer,
 )
-from equipoise.cli.unit_files import Row
 from equipoise.errors import (
     EquipoiseError,
     InvalidInput,
@@ -30,28 +28,29 @@ from equipoise.errors import (
     ServiceError,
     StoreError,
     UnknownUnit,
+    hint_in,
 )
 
 if TYPE_CHECKING:
+    from equipoise.cli.unit_files import Row
     from equipoise.experiment import ToldReward
 
-Unit = Annotated[str | None, typer.Argument(metavar="UNIT", help="Who is assigned.", show_default=False)]
-UnitFile = Annotated[
-    str | None,
-    option("--file", "Units", "FILE", "Units: one per line, or CSV with a column unit and attributes; - reads stdin."),
-]
-Attributes = Annotated[
-    str | None, option("--attributes", "Units", "JSON", "An object to log with a new assignment of UNIT.")
-]
 KeepGoing = Annotated[bool, option("--keep-going", "Units", None, "Go on after a line that is refused.")]
 COLUMNS = ("unit", "arm", "number", "probability", "forced")
 
 
 def ask(
     name: ExperimentName,
-    unit: Unit = None,
-    file: UnitFile = None,
-    attributes: Attributes = None,
+    unit: Annotated[str | None, typer.Argument(metavar="UNIT", help="Who is assigned.", show_default=False)] = None,
+    file: Annotated[
+        str | None,
+        option(
+            "--file", "Units", "FILE", "Units: one per line, or CSV with a column unit and attributes; - reads stdin."
+        ),
+    ] = None,
+    attributes: Annotated[
+        str | None, option("--attributes", "Units", "JSON", "An object to log with a new assignment of UNIT.")
+    ] = None,
     keep_going: KeepGoing = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
@@ -65,7 +64,7 @@ def ask(
     experiment = open_experiment(store, name, key, who, quiet=quiet)
     if unit is not None:
         found = experiment.ask(unit, _object(attributes))
-        print_answer(found._asdict() | {"at": found.at.isoformat()}, found.arm, as_json)
+        print_answer(found._asdict(), found.arm, as_json)
         return
     from equipoise.cli.unit_files import read_units
 
@@ -94,8 +93,10 @@ def _writer(as_json: bool) -> Any:
     import csv
     import json
 
+    from equipoise.serialization import json_data
+
     if as_json:
-        return lambda found: print(json.dumps(found._asdict() | {"at": found.at.isoformat()}), flush=True)
+        return lambda found: print(json.dumps(json_data(found)), flush=True)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(COLUMNS)
 
@@ -113,27 +114,19 @@ def _object(text: str | None) -> dict[str, Any] | None:
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidInput(f"--attributes must be a JSON object; {error}") from None
+        raise InvalidInput.of("attributes", f"must be a JSON object; {error}") from None
     if not isinstance(data, dict):
-        raise InvalidInput(f"--attributes must be a JSON object; got {text}")
+        raise InvalidInput.of("attributes", f"must be a JSON object; got {text}")
     return data
-
-
-RewardedUnit = Annotated[str | None, typer.Argument(metavar="UNIT", help="Whose reward it is.", show_default=False)]
-Reward = Annotated[float | None, typer.Argument(metavar="REWARD", help="The reward.", show_default=False)]
-RewardFile = Annotated[
-    str | None, option("--file", "Units", "FILE", "Rewards: CSV with columns unit and reward; - reads stdin.")
-]
-RightUnit = Annotated[str, typer.Argument(metavar="UNIT", help="Whose reward it is.", show_default=False)]
-RightReward = Annotated[float, typer.Argument(metavar="REWARD", help="The right reward.", show_default=False)]
-Reason = Annotated[str, option("--reason", "Units", "TEXT", "Why, for the log.")]
 
 
 def tell(
     name: ExperimentName,
-    unit: RewardedUnit = None,
-    reward: Reward = None,
-    file: RewardFile = None,
+    unit: Annotated[str | None, typer.Argument(metavar="UNIT", help="Whose reward it is.", show_default=False)] = None,
+    reward: Annotated[float | None, typer.Argument(metavar="REWARD", help="The reward.", show_default=False)] = None,
+    file: Annotated[
+        str | None, option("--file", "Units", "FILE", "Rewards: CSV with columns unit and reward; - reads stdin.")
+    ] = None,
     keep_going: KeepGoing = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
@@ -173,9 +166,9 @@ def tell(
 
 def correct(
     name: ExperimentName,
-    unit: RightUnit,
-    reward: RightReward,
-    reason: Reason,
+    unit: Annotated[str, typer.Argument(metavar="UNIT", help="Whose reward it is.", show_default=False)],
+    reward: Annotated[float, typer.Argument(metavar="REWARD", help="The right reward.", show_default=False)],
+    reason: Annotated[str, option("--reason", "Units", "TEXT", "Why, for the log.")],
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -191,12 +184,9 @@ def _print_rewards(answer: "ToldReward", before: str, as_json: bool) -> None:
     print_answer(answer._asdict(), text, as_json)
 
 
-UnitName = Annotated[str, typer.Argument(metavar="UNIT", help="Who was assigned.", show_default=False)]
-
-
 def unit(
     name: ExperimentName,
-    unit: UnitName,
+    unit: Annotated[str, typer.Argument(metavar="UNIT", help="Who was assigned.", show_default=False)],
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
@@ -219,9 +209,9 @@ _NOT_ABOUT_A_ROW = (StoreError, NotAllowed, NotAuthenticated, ServiceError)
 
 
 def feed(
-    rows: Sequence[Row],
+    rows: "Sequence[Row]",
     source: str,
-    send: Callable[[Sequence[Row]], list[Any]],
+    send: "Callable[[Sequence[Row]], list[Any]]",
     receive: Callable[[Any], None],
     *,
     noun: str,
@@ -238,7 +228,7 @@ def feed(
     n_done, refused = 0, 0
     bar = StepBar(len(rows), f"sending {noun}", noun=noun) if show else None
 
-    def send_singly(group: Sequence[Row]) -> None:
+    def send_singly(group: "Sequence[Row]") -> None:
         nonlocal n_done, refused
         for row in group:
             try:
@@ -250,7 +240,7 @@ def feed(
                 if not keep_going:
                     raise wrong from None
                 refused += 1
-                note(f"refused: {told(wrong)}")
+                note(f"refused: {error_text(wrong)}")
             else:
                 n_done += 1
                 receive(answer)
@@ -273,11 +263,11 @@ def feed(
                     bar.show(start + len(group))
     except KeyboardInterrupt:
         note(f"interrupted; {_so_far(n_done, len(rows), noun)}, the same command does the rest")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     except EquipoiseError as error:
         if n_done:
             more = f"{_so_far(n_done, len(rows), noun)}; the same command again is harmless"
-            error.hint = more if error.hint is None else f"{error.hint}\n{more}"
+            error.hint = more if error.hint is None else f"{hint_in(error.hint, 'command')}\n{more}"
         raise
     if refused:
         raise EquipoiseError(f"{refused:,} of {len(rows):,} {noun} of {source} were refused; the others are recorded")

@@ -2,13 +2,10 @@
 
 import csv
 import io
-import math
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 from equipoise.errors import EquipoiseError
-from equipoise.files import CsvRows, decoded
+from equipoise.files import CsvRows, name_of, number_in, read_text
 
 
 class Row(NamedTuple):
@@ -25,7 +22,7 @@ def read_units(path: str) -> tuple[str, list[Row]]:
 
     The other columns of a CSV are attributes of the unit, as text; an empty cell is none.
     """
-    source, text = _read(path)
+    source, text = name_of(path), read_text(path)
     header = _header(text)
     if "unit" not in map(str.lower, header):
         lines = enumerate(text.splitlines(), start=1)
@@ -43,9 +40,9 @@ def read_units(path: str) -> tuple[str, list[Row]]:
 
 def read_rewards(path: str) -> tuple[str, list[Row]]:
     """Return how to call a file, and its units with rewards: columns `unit` and `reward`, or two without a header."""
-    source, text = _read(path)
+    source, text = name_of(path), read_text(path)
     header = _header(text)
-    if "unit" not in map(str.lower, header) and len(header) == 2 and _number(header[1]) is not None:
+    if "unit" not in map(str.lower, header) and len(header) == 2 and number_in(header[1]) is not None:
         # Without a header the columns are those; the line that is put before counts as line 0.
         text, shift = f"unit,reward\n{text}", -1
     else:
@@ -53,7 +50,7 @@ def read_rewards(path: str) -> tuple[str, list[Row]]:
     rows = CsvRows(text, source, ("unit", "reward"))
     found = []
     for unit, reward in rows:
-        line, value = rows.line + shift, _number(reward)
+        line, value = rows.line + shift, number_in(reward)
         if not unit:
             raise EquipoiseError(f"{source}, line {line}: each row needs a unit; got none")
         if value is None:
@@ -63,15 +60,6 @@ def read_rewards(path: str) -> tuple[str, list[Row]]:
     return source, found
 
 
-def _read(path: str) -> tuple[str, str]:
-    source = "standard input" if path == "-" else path
-    try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise EquipoiseError(f"cannot read {source}: {error.strerror or error}") from error
-    return source, decoded(data, source)
-
-
 def _header(text: str) -> list[str]:
     """Return the cells of the first line that is not blank."""
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -79,11 +67,3 @@ def _header(text: str) -> list[str]:
         return [cell.strip() for cell in next(csv.reader(io.StringIO(first)), [])]
     except csv.Error:
         return []
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

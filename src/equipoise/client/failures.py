@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from equipoise import errors
-from equipoise.errors import EquipoiseError, ServiceError, visible
-from equipoise.hints import in_calls
+from equipoise.errors import EquipoiseError, Hint, ServiceError, visible
 
 if TYPE_CHECKING:
     import httpx
 
-HEADER, EVENT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event"
+HEADER, EVENT_HEADER, HINT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event", "X-Equipoise-Hint"
 
 
 def failure(response: httpx.Response, url: str) -> EquipoiseError:
@@ -21,8 +20,8 @@ def failure(response: httpx.Response, url: str) -> EquipoiseError:
     data = _object(response)
     if not (isinstance(kind, type) and issubclass(kind, EquipoiseError) and isinstance(data.get("error"), str)):
         return _unexpected(response, url)
-    hint = data.get("hint")
-    error: EquipoiseError = kind(data["error"], hint=in_calls(hint) if isinstance(hint, str) else None)
+    hint, known = data.get("hint"), Hint.from_code(response.headers.get(HINT_HEADER, ""))
+    error: EquipoiseError = kind(data["error"], hint=known or (hint if isinstance(hint, str) else None))
     if isinstance(error, errors.VerificationFailed):
         event = response.headers.get(EVENT_HEADER, "")
         error.event = int(event) if event.isdecimal() else None

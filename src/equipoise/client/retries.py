@@ -1,4 +1,4 @@
-"""When to try a call again, and how long to wait before; every verb of an experiment may be repeated."""
+"""The retry policy of the client: which failures to retry, with which backoff and jitter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equipoise.client.failures import failure
 from equipoise.errors import EquipoiseError, ServiceError, StoreMismatch, StoreUnavailable, UpgradeNeeded, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 TRY_AGAIN = frozenset({502, 503, 504})
 """What a service says that is overloaded or without its store, and a proxy whose service is not there."""
@@ -28,54 +28,63 @@ _log = logging.getLogger("equipoise.client")
 
 
 class Attempts:
-    """The attempts at one call: each failure is handed in, and gives the wait before the next or the end of it.
+    """The retry policy, for one call: hand in the outcome of each attempt, and wait as long as it says.
 
-    Waits grow exponentially with full jitter, so that clients that were turned away together do not come back together.
+    It does no I/O, so that it serves the synchronous and the asynchronous transport alike. A call is retried after a
+    lost connection, a timeout, or a status of `TRY_AGAIN`; that is safe because every verb is idempotent. Waits are an
+    exponential backoff with full jitter, so that clients that were turned away together do not come back together.
     """
 
-    def __init__(self, url: str, most: int) -> None:
+    response: httpx.Response
+    """The answer, once there is one that need not be retried."""
+
+    def __init__(self, url: str, most: int, *, has_begun: Callable[[], bool] = lambda: False) -> None:
         self.n_failed = 0
         self._url = url
         self._most = most
+        self._has_begun = has_begun
 
-    def wait_after(self, error: httpx.RequestError, *, begun: bool = False) -> float:
-        """Return how long to wait after a connection failed, or raise if there is no use in trying again."""
-        if begun:
+    def wait_after(self, outcome: httpx.Response | httpx.RequestError) -> float | None:
+        """Return the seconds before the next attempt, or None if this one succeeded; raise an error that will stay.
+
+        Nothing is retried after a part of the answer has been passed on (`has_begun`).
+        """
+        if isinstance(outcome, httpx.Response):
+            self.response = outcome
+            return None if outcome.is_success else self._wait_after_status(outcome)
+        if self._has_begun():
             raise StoreUnavailable(
-                f"{self._url} broke off in the middle of its answer: {_reason(error)}", hint="try again"
-            ) from error
-        if not isinstance(error, (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)):
-            raise ServiceError(f"{self._url} cannot be spoken to: {_reason(error)}") from error
-        told = StoreUnavailable(
-            f"{self._url} cannot be reached: {_reason(error)}",
+                f"{self._url} broke off in the middle of its answer: {_reason(outcome)}", hint="try again"
+            ) from outcome
+        if not isinstance(outcome, (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)):
+            raise ServiceError(f"{self._url} cannot be spoken to: {_reason(outcome)}") from outcome
+        failed = StoreUnavailable(
+            f"{self._url} cannot be reached: {_reason(outcome)}",
             hint="check the address and that the service runs; `equipoise serve` starts one",
         )
-        if _is_about_certificates(error):
-            told.hint = "the certificate of the service is not one that this machine trusts"
-            raise told from error
-        return self._next(told, 0.0, error)
+        if _is_about_certificates(outcome):
+            failed.hint = "the certificate of the service is not one that this machine trusts"
+            raise failed from outcome
+        return self._next(failed, 0.0, outcome)
 
-    def wait_before_next(self, response: httpx.Response) -> float | None:
-        """Return None for an answer to take, or how long to wait; an error that will stay is raised."""
-        if response.is_success:
-            return None
-        told = failure(response, self._url)
-        if response.status_code not in TRY_AGAIN or isinstance(told, (StoreMismatch, UpgradeNeeded)):
-            raise told
-        if not isinstance(told, StoreUnavailable):
-            told = StoreUnavailable(told.message, hint=told.hint)
-        return self._next(told, _advised(response.headers), None)
+    def _wait_after_status(self, response: httpx.Response) -> float:
+        failed = failure(response, self._url)
+        if response.status_code not in TRY_AGAIN or isinstance(failed, (StoreMismatch, UpgradeNeeded)):
+            raise failed
+        if not isinstance(failed, StoreUnavailable):
+            failed = StoreUnavailable(failed.message, hint=failed.hint)
+        return self._next(failed, _advised(response.headers), None)
 
-    def _next(self, told: EquipoiseError, at_least: float, cause: Exception | None) -> float:
+    def _next(self, failed: EquipoiseError, at_least: float, cause: Exception | None) -> float:
         self.n_failed += 1
         if self.n_failed >= self._most:
             if self._most > 1:
-                told.message += f"; tried {self._most} times"
-                told.args = (told.message,)
-            raise told from cause
+                failed.message += f"; tried {self._most} times"
+                failed.args = (failed.message,)
+            raise failed from cause
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self.n_failed - 1))
         wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (it spreads clients, it guards nothing)
-        _log.info("trying again in %.2f s: %s", wait, told.message)
+        _log.info("trying again in %.2f s: %s", wait, failed.message)
         return wait
 
 

@@ -1,4 +1,4 @@
-"""Carry out calls: the only place that waits, for a network or before another attempt."""
+"""Send requests to a service over httpx, with retries: the only module of the client that waits."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import os
 import time
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 
 from equipoise import checks
 from equipoise.client.failures import not_understood
 from equipoise.client.retries import Attempts
-from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.client.calls import Call
-    from equipoise.client.downloads import Download
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
-Result = TypeVar("Result")
+    from equipoise.client.download import Download
 
 CONNECTIONS = 32
 """Calls under way at a time; more wait their turn, which is no reason to give up. More would keep this side busier with
@@ -31,8 +33,37 @@ PATIENCE = 600.0
 """Seconds for a call that takes as long as the experiment is large, such as replaying its log."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """One request to a service, and how to read the answer.
+
+    Attributes
+    ----------
+    method, path : str
+        The path is escaped and may have a query.
+    read : callable
+        Returns the result, given the data of the answer.
+    content : bytes or None
+        JSON to send.
+    slow : bool
+        Whether it may take as long as the experiment is large.
+    absent : tuple of exception types
+        Errors that mean that the result is None.
+    creates : str or None
+        Name of what must not have existed before the first attempt, where only the status tells.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Any], Any]
+    content: bytes | None = None
+    slow: bool = False
+    absent: tuple[type[EquipoiseError], ...] = ()
+    creates: str | None = None
+
+
 class Settings:
-    """Where to send and how; what both senders have in common."""
+    """Where to send and how; shared by both transports."""
 
     def __init__(self, url: str, key: str | None, timeout_seconds: float, attempts: int) -> None:
         self.url = checked_url(url)
@@ -42,7 +73,7 @@ class Settings:
         warn_if_exposed(self.url, self._key)
 
     def options(self) -> dict[str, Any]:
-        """Return what an HTTP client is made with."""
+        """Return the arguments of an HTTP client."""
         headers = {"Accept": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
@@ -55,51 +86,41 @@ class Settings:
             "trust_env": not is_loopback(self.url),
         }
 
-    def request(self, call: Call[Any]) -> dict[str, Any]:
-        """Return a call in the words of httpx."""
-        headers = {} if call.content is None else {"Content-Type": "application/json"}
+    def request(self, call: Call) -> dict[str, Any]:
+        """Return the arguments of a request."""
         patience = max(self.timeout, PATIENCE) if call.slow else self.timeout
         return {
             "method": call.method,
             "url": f"{self.url}{call.path}",
             "content": call.content,
-            "headers": headers,
+            "headers": {} if call.content is None else {"Content-Type": "application/json"},
             "timeout": httpx.Timeout(self.timeout, read=patience, pool=None),
         }
 
     def closed(self) -> InvalidInput:
-        """Return the error for a call of a client that was closed before."""
+        """Return the error for a call after the client was closed."""
         return InvalidInput(
             f"the client must be open; got that of {self.url}, which was closed",
             hint="make another, or call it inside its `with` block",
         )
 
-    def attempts(self) -> Attempts:
-        """Return the attempts at a call, none made yet."""
-        return Attempts(self.url, self.most)
+    def attempts(self, download: Download | None) -> Attempts:
+        """Return the retry policy for one call."""
+        return Attempts(self.url, self.most, has_begun=lambda: download is not None and download.n_bytes > 0)
 
-    def result(self, call: Call[Result], response: httpx.Response, attempts: Attempts) -> Result:
-        """Return what a successful answer says."""
-        if call.makes is not None and response.status_code == httpx.codes.OK and not attempts.n_failed:
-            raise ExperimentExists(
-                f"{self.url} has an experiment {call.makes!r} already", hint="choose another name, or open it"
-            )
+    def result(self, call: Call, attempts: Attempts) -> Any:
+        """Return what a successful response says."""
+        if call.creates is not None and attempts.response.status_code == httpx.codes.OK and not attempts.n_failed:
+            raise ExperimentExists(f"{self.url} has an experiment {call.creates!r} already", hint=Hint.ANOTHER_NAME)
         try:
-            return call.read(json.loads(response.content))
+            return call.read(json.loads(attempts.response.content))
         except EquipoiseError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
             raise not_understood(self.url, error) from error
 
 
-def forgiven(call: Call[Any], error: EquipoiseError) -> Any:
-    """Return None in the place of an error that stands for it; raise any other."""
-    if call.forgives is None or not isinstance(error, call.forgives):
-        raise error
-    return None
-
-
-class Sender:
+class Transport:
     """Sends calls, from any thread."""
 
     def __init__(self, settings: Settings) -> None:
@@ -107,43 +128,42 @@ class Sender:
         self._is_closed = False
         self._http = self._connect()
 
-    def send(self, call: Call[Result]) -> Result:
-        """Return the result of a call, after as many attempts as it takes."""
-        attempts, request = self.settings.attempts(), self.settings.request(call)
-        while True:
-            try:
-                response = self._connected().request(**request)
-                wait = attempts.wait_before_next(response)
-            except httpx.RequestError as error:
-                wait = attempts.wait_after(error)
-            except EquipoiseError as error:
-                return forgiven(call, error)  # type: ignore[no-any-return]
-            if wait is None:
-                return self.settings.result(call, response, attempts)
-            time.sleep(wait)
+    def send(self, call: Call, download: Download | None = None) -> Any:
+        """Return the result of a call, after as many attempts as the retry policy allows; or write it as it arrives."""
+        attempts = self.settings.attempts(download)
+        try:
+            while (wait := attempts.wait_after(self._attempt(call, download))) is not None:
+                time.sleep(wait)
+        except call.absent:
+            return None
+        return self.settings.result(call, attempts) if download is None else None
 
-    def download(self, call: Call[None], target: Download) -> None:
-        """Write what a call gives to where it belongs; another attempt is made only before the first byte."""
-        attempts, request = self.settings.attempts(), self.settings.request(call)
-        while True:
-            try:
-                with self._connected().stream(**request) as response:
-                    if not response.is_success:
-                        response.read()
-                    wait = attempts.wait_before_next(response)
-                    if wait is None:
-                        target.begin(response.headers)
-                        for chunk in response.iter_bytes():
-                            target.write(chunk)
-                        return
-            except httpx.RequestError as error:
-                wait = attempts.wait_after(error, begun=target.n_bytes > 0)
-            time.sleep(wait)
+    def send_all(self, calls: list[Call]) -> list[Any]:
+        """Send one call after the other, and return all results in one list."""
+        return [result for call in calls for result in self.send(call)]
+
+    def download(self, call: Call, target: AbstractContextManager[Download]) -> int:
+        """Write the answer to a call to a file, and return its number of rows."""
+        with target as download:
+            self.send(call, download)
+        return download.n_rows
 
     def close(self) -> None:
         """Close all connections."""
         self._is_closed = True
         self._http.close()
+
+    def _attempt(self, call: Call, download: Download | None) -> httpx.Response | httpx.RequestError:
+        try:
+            with self._connected().stream(**self.settings.request(call)) as response:
+                if download is None or not response.is_success:
+                    response.read()
+                else:
+                    for chunk in response.iter_bytes():
+                        download.write(chunk)
+                return response
+        except httpx.RequestError as error:
+            return error
 
     def _connected(self) -> httpx.Client:
         if self._is_closed:
@@ -156,12 +176,12 @@ class Sender:
     def _connect(self) -> httpx.Client:
         self._process = os.getpid()
         http = httpx.Client(**self.settings.options())
-        weakref.finalize(self, http.close)  # for those who never close it
+        weakref.finalize(self, http.close)  # in case it is never closed
         return http
 
 
-class AsyncSender:
-    """Sends calls, in one event loop; line by line the same as `Sender`, but for taking turns."""
+class AsyncTransport:
+    """Sends calls, in one event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -169,48 +189,43 @@ class AsyncSender:
         # httpx looks at every call that waits whenever one ends; thousands are better kept from it.
         self._turns = asyncio.Semaphore(CONNECTIONS)
 
-    async def send(self, call: Call[Result]) -> Result:
-        """Return the result of a call, after as many attempts as it takes."""
-        attempts, request = self.settings.attempts(), self.settings.request(call)
-        while True:
-            try:
-                async with self._turns:
-                    response = await self._connected().request(**request)
-                wait = attempts.wait_before_next(response)
-            except httpx.RequestError as error:
-                wait = attempts.wait_after(error)
-            except EquipoiseError as error:
-                return forgiven(call, error)  # type: ignore[no-any-return]
-            if wait is None:
-                return self.settings.result(call, response, attempts)
-            await asyncio.sleep(wait)
+    async def send(self, call: Call, download: Download | None = None) -> Any:
+        """Return the result of a call, as `Transport.send` does."""
+        attempts = self.settings.attempts(download)
+        try:
+            while (wait := attempts.wait_after(await self._attempt(call, download))) is not None:
+                await asyncio.sleep(wait)
+        except call.absent:
+            return None
+        return self.settings.result(call, attempts) if download is None else None
 
-    async def download(self, call: Call[None], target: Download) -> None:
-        """Write what a call gives to where it belongs; another attempt is made only before the first byte."""
-        attempts, request = self.settings.attempts(), self.settings.request(call)
-        while True:
-            try:
-                async with self._turns, self._connected().stream(**request) as response:
-                    if not response.is_success:
-                        await response.aread()
-                    wait = attempts.wait_before_next(response)
-                    if wait is None:
-                        target.begin(response.headers)
-                        async for chunk in response.aiter_bytes():
-                            target.write(chunk)
-                        return
-            except httpx.RequestError as error:
-                wait = attempts.wait_after(error, begun=target.n_bytes > 0)
-            await asyncio.sleep(wait)
+    async def send_all(self, calls: list[Call]) -> list[Any]:
+        """Send one call after the other, and return all results in one list."""
+        return [result for call in calls for result in await self.send(call)]
+
+    async def download(self, call: Call, target: AbstractContextManager[Download]) -> int:
+        """Write the answer to a call to a file, and return its number of rows."""
+        with target as download:
+            await self.send(call, download)
+        return download.n_rows
 
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
 
-    def _connected(self) -> httpx.AsyncClient:
+    async def _attempt(self, call: Call, download: Download | None) -> httpx.Response | httpx.RequestError:
         if self._http.is_closed:
             raise self.settings.closed()
-        return self._http
+        try:
+            async with self._turns, self._http.stream(**self.settings.request(call)) as response:
+                if download is None or not response.is_success:
+                    await response.aread()
+                else:
+                    async for chunk in response.aiter_bytes():
+                        download.write(chunk)
+                return response
+        except httpx.RequestError as error:
+            return error
 
 
 _HINT = "use http://host:port or https://host, as `equipoise serve` prints it"
@@ -245,13 +260,13 @@ def checked_url(url: Any) -> str:
 
 
 def checked_key(key: Any) -> str | None:
-    """Return a key as it is sent; what is wrong with one is told without it."""
+    """Return a key as it is sent; the error for a bad one does not show it."""
     if key is None:
         return None
     # A line break, as files end with, would be refused on its way out by an error that shows the key.
     stripped = key.strip() if isinstance(key, str) else ""
     if not (stripped and stripped.isascii() and stripped.isprintable() and " " not in stripped):
-        raise InvalidInput("key must be text as `equipoise keys create` prints it, without blanks")
+        raise InvalidInput.of("key", "must be text as `equipoise keys create` prints it, without blanks")
     return stripped
 
 

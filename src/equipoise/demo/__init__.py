@@ -1,4 +1,4 @@
-"""The demo: a published experiment run again as a live one, in a store, with people who answer late or not at all."""
+"""The demo: a published experiment, run again as a live one with simulated people who answer late or not at all."""
 
 from equipoise.demo.show import run
 

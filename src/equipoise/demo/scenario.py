@@ -1,4 +1,4 @@
-"""The experiment of the demo, hour by hour on a clock of its own: people come, get an arm, and answer later."""
+"""The scenario of the demo: simulated people arrive hour by hour, are assigned an arm, and answer later or never."""
 
 from __future__ import annotations
 
@@ -23,14 +23,59 @@ if TYPE_CHECKING:
 
 NAME = "effort"
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
+DAYS = 14
+"""How long people keep coming."""
+
+MISSING = 0.05
+"""Share of people who never answer."""
+
+MEAN_DELAY_HOURS, LONGEST_DELAY_HOURS = 8.0, 96.0
+"""How long an answer takes, on average and at most."""
+
+WINDOW = timedelta(days=2)
+"""How long the experiment waits for an answer before it counts a person as missing; some answer later."""
+
 PRECISION = 200.0
-"""Presses to within which every arm is to be known."""
-_GROUP = 500
-"""People of one transaction."""
+"""The experiment is to know every arm to within this many presses."""
+
+_BATCH = 500
+"""People per transaction."""
+
+
+class Population:
+    """Simulated people: when they arrive, when they answer, and what they do under each incentive.
+
+    Presses have gamma distributions, which are never negative, with the published mean and spread of each arm. They
+    depend only on the seed, the person and the incentive.
+
+    Examples
+    --------
+    >>> from equipoise.paper.real_experiments import effort_experiment
+    >>> people = Population(effort_experiment(), 1000, seed=1)
+    >>> round(float(np.isnan(people.answered).mean()), 2), people.presses(0, 0)
+    (0.05, 2437.0)
+    """
+
+    def __init__(self, experiment: RealExperiment, n_people: int, *, seed: int) -> None:
+        rng = np.random.default_rng([seed, n_people])
+        self.n_people = n_people
+        self.mean, self.std = np.asarray(experiment.arms.mean), np.asarray(experiment.arms.std)
+        self.arrived: FloatArray = np.sort(rng.uniform(0, 24 * DAYS, n_people))
+        """Hours after the start, in order."""
+        delay = np.minimum(rng.exponential(MEAN_DELAY_HOURS, n_people), LONGEST_DELAY_HOURS)
+        self.answered: FloatArray = np.where(rng.random(n_people) < MISSING, np.nan, self.arrived + delay)
+        """Hours after the start; NaN for people who never answer."""
+        self._seed = seed
+
+    def presses(self, person: int, arm: int) -> float:
+        """Return how often a person presses the keys under an incentive."""
+        mean, variance = self.mean[arm], self.std[arm] ** 2
+        draw = np.random.default_rng([self._seed, 1, person]).gamma(mean**2 / variance, variance / mean)
+        return float(round(draw))
 
 
 class Clock:
-    """The time of the demo, which runs faster than that of the world."""
+    """The time in the demo, which runs faster than real time."""
 
     def __init__(self) -> None:
         self.now = START
@@ -41,9 +86,9 @@ class Clock:
 
 
 class Trial:
-    """A live experiment with people who come and answer.
+    """A live experiment on a `Population`.
 
-    `create` makes it, in a store or through a service, which must tell the time by the same clock.
+    `create` makes the experiment, in a store or through a service; both must use the same `clock`.
 
     Examples
     --------
@@ -88,7 +133,7 @@ class Trial:
         self._notes: list[tuple[int, FloatArray, FloatArray]] = []
 
     def hours(self) -> Iterator[int]:
-        """Let one hour after the other pass, until all are here and every answer that will come has come."""
+        """Advance hour by hour until everyone has arrived and every answer has come in."""
         positions = {name: place for place, name in enumerate(self.real.names)}
         hour = 0
         while self._next < self.n_people or self._expected:
@@ -105,14 +150,14 @@ class Trial:
             self.experiment.stop()
 
     def take_note(self, status: Status) -> None:
-        """Keep the shares of this moment for the chart."""
+        """Keep the current shares for the chart."""
         if status.n_assigned and (not self._notes or self._notes[-1][0] < status.n_assigned):
             shares = [[arm.target_share, arm.actual_share] for arm in status.arms]
             target, actual = np.array(shares, dtype=np.float64).T  # None becomes NaN
             self._notes.append((status.n_assigned, target, actual))
 
     def record(self) -> TrackingRecord:
-        """Return the notes, ready to be drawn."""
+        """Return the notes as a record to draw."""
         steps, targets, frequencies = zip(*self._notes, strict=True)
         return TrackingRecord(
             arms=self.real.names,
@@ -127,14 +172,14 @@ class Trial:
         due = []
         while self._expected and self._expected[0][0] <= hour:
             due.append(heapq.heappop(self._expected))
-        for start in range(0, len(due), _GROUP):
-            group = due[start : start + _GROUP]
+        for start in range(0, len(due), _BATCH):
+            group = due[start : start + _BATCH]
             self.experiment.tell_many([(_unit(person), self._people.presses(person, arm)) for _, person, arm in group])
 
     def _arrive(self, hour: int, positions: dict[str, int]) -> None:
         last = int(np.searchsorted(self._people.arrived, hour, side="right"))
         while self._next < last:
-            people = range(self._next, min(last, self._next + _GROUP))
+            people = range(self._next, min(last, self._next + _BATCH))
             for person, found in zip(people, self.experiment.ask_many(map(_unit, people)), strict=True):
                 when = float(self._people.answered[person])
                 if not np.isnan(when):
@@ -144,46 +189,3 @@ class Trial:
 
 def _unit(person: int) -> str:
     return f"person-{person + 1}"
-
-
-DAYS = 14
-"""How long people keep coming."""
-MISSING = 0.05
-"""Share of people of whom nothing is heard again."""
-MEAN_DELAY_HOURS = 8.0
-"""How long an answer takes on average."""
-LONGEST_DELAY_HOURS = 96.0
-WINDOW = timedelta(days=2)
-"""How long the experiment waits for an answer before it counts a person as missing; some are later than that."""
-
-
-class Population:
-    """So many people, whose answers come from the real figures of the arms.
-
-    Presses are drawn from gamma distributions with the published means and spreads: nobody presses a key less than
-    never. What a person does depends on the seed, the person and the incentive alone.
-
-    Examples
-    --------
-    >>> from equipoise.paper.real_experiments import effort_experiment
-    >>> people = Population(effort_experiment(), 1000, seed=1)
-    >>> round(float(np.isnan(people.answered).mean()), 2), people.presses(0, 0)
-    (0.05, 2437.0)
-    """
-
-    def __init__(self, experiment: RealExperiment, n_people: int, *, seed: int) -> None:
-        rng = np.random.default_rng([seed, n_people])
-        self.n_people = n_people
-        self.mean, self.std = np.asarray(experiment.arms.mean), np.asarray(experiment.arms.std)
-        self.arrived: FloatArray = np.sort(rng.uniform(0, 24 * DAYS, n_people))
-        """Hours after the start, in order."""
-        delay = np.minimum(rng.exponential(MEAN_DELAY_HOURS, n_people), LONGEST_DELAY_HOURS)
-        self.answered: FloatArray = np.where(rng.random(n_people) < MISSING, np.nan, self.arrived + delay)
-        """Hours after the start; NaN of whom nothing is heard."""
-        self._seed = seed
-
-    def presses(self, person: int, arm: int) -> float:
-        """Return what a person does under an incentive."""
-        mean, variance = self.mean[arm], self.std[arm] ** 2
-        draw = np.random.default_rng([self._seed, 1, person]).gamma(mean**2 / variance, variance / mean)
-        return float(round(draw))

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,10 @@ from equipoise.paper.real_experiments import effort_experiment
 from equipoise.service.keys import ADMIN, create_key
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
-from equipoise.terminal import counted, slow_start_note
+from equipoise.terminal import announce_compiling, counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     from equipoise.experiment import Status, Verification
@@ -35,7 +37,7 @@ FOLDER = Path("demo-output")
 CHART = FOLDER / "demo.html"
 STORE = FOLDER / "demo.db"
 COMMAND = os.environ.get("EQUIPOISE_COMMAND", "equipoise")
-"""How the reader can run commands: not by their name if nothing is installed but in the repository."""
+"""How to run the command line; the repository has it under another name, without an installation."""
 
 
 def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None, stay: bool = False) -> int:
@@ -48,50 +50,50 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     n_people = real.n_people if steps is None else steps
     url = _new_store()
     try:
-        with slow_start_note():
-            _warm_up()
+        announce_compiling()
+        _warm_up()
     except KeyboardInterrupt:
         say("interrupted before the first person came")
         return 130
     clock = Clock()
     store = open_store(url, clock=clock)
     key, text = create_key(store, role=ADMIN, name="demo")
-    # Ctrl-C is looked at between the hours and ends everything in order, the service last.
-    with Interruption() as interruption, ThreadedService(store) as service, Client(service.url, text) as client:
-        # Port and key are others each time; who only reads what was printed has no use for them.
+    # Ctrl-C takes effect between two hours, and everything ends in order, the service last.
+    with _ctrl_c() as interrupted, ThreadedService(store) as service, Client(service.url, text) as client:
+        # Port and key change each time, and are of no use in a file.
         where = f" at {service.url}, with the key {key.id}" if sys.stderr.isatty() else ""
         say(f"the service runs on {url}{where}")
         trial = Trial(client.create, clock, real, n_people, reward_weight=reward_weight, seed=seed)
         say(f"{len(real.names)} incentives for pressing two keys for ten minutes, as in {real.citation};")
         people = "person" if n_people == 1 else "people"
         say(f"{n_people:,} simulated {people} in {DAYS} days; answers take hours, {MISSING:.0%} never come")
-        if not _live(trial, interruption):
+        if not _live(trial, interrupted):
             status = trial.experiment.status()
             say(f"interrupted after {status.n_assigned:,} of {n_people:,} people; this is how far it came")
             print_lines(status_lines(status))
             return 130
         _conclude(trial, real, chart)
         if stay:
-            _stay(service.url, text, interruption)
+            _stay(service.url, text, interrupted)
     say(f"look around: {COMMAND} events {NAME} --store {url}")
     return 0
 
 
-def _live(trial: Trial, interruption: Interruption) -> bool:
-    """Let the hours pass, with a live table; return whether nobody interrupted."""
-    with Show() as show:
+def _live(trial: Trial, interrupted: threading.Event) -> bool:
+    """Let the hours pass, with a live table; return False if interrupted."""
+    with LiveStatus() as live:
         for hour in trial.hours():
-            if show.is_due(hour):
+            if live.is_due(hour):
                 status = trial.experiment.status()
                 trial.take_note(status)
-                show.show(hour, status)
-            if interruption.asked.is_set():
+                live.show(hour, status)
+            if interrupted.is_set():
                 return False
     return True
 
 
 def _conclude(trial: Trial, real: RealExperiment, chart: Path | None) -> None:
-    """Print where it ended and what to make of it, and draw it."""
+    """Print the final status and the verdict, and draw the chart."""
     status = trial.experiment.status()
     trial.take_note(status)
     print_lines([*status_lines(status), Line(""), *verdict_lines(real, status, trial.experiment.verify())])
@@ -100,17 +102,34 @@ def _conclude(trial: Trial, real: RealExperiment, chart: Path | None) -> None:
         say(f"chart written to {chart}")
 
 
-def _stay(url: str, key: str, interruption: Interruption) -> None:
-    """Keep the service running for those who want to try it."""
+def _stay(url: str, key: str, interrupted: threading.Event) -> None:
+    """Keep the service running until Ctrl-C, to try it out."""
     say(f"the service stays at {url} until Ctrl-C; its documentation is at {url}/docs; for another terminal:")
     say(f"  export EQUIPOISE_STORE={url} EQUIPOISE_KEY={key}")
     say(f"  {COMMAND} status {NAME}")
-    while not interruption.asked.wait(0.2):
+    while not interrupted.wait(0.2):
         pass
 
 
+@contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C sets.
+
+    A KeyboardInterrupt raised inside a destructor is reported and lost, and the program would go on.
+    """
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():  # signals can only be set there
+        yield pressed
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _chart_path(out: Path | None) -> Path | None:
-    """Return where to write the chart; a missing extra is an error only if a chart was asked for."""
+    """Return where to write the chart, or None if it cannot be drawn and `out` does not ask for it."""
     path = CHART if out is None else out
     try:
         return checked_chart_path(path, make_folder=True)
@@ -122,7 +141,7 @@ def _chart_path(out: Path | None) -> Path | None:
 
 
 def _new_store() -> str:
-    """Return the URL of an empty store; that of the last demo is removed."""
+    """Remove the store of the last demo, and return the URL of a new one."""
     FOLDER.mkdir(exist_ok=True)
     for ending in ("", "-wal", "-shm"):
         STORE.with_name(STORE.name + ending).unlink(missing_ok=True)
@@ -130,7 +149,7 @@ def _new_store() -> str:
 
 
 def _warm_up() -> None:
-    """Take every kind of step once, so that compiling is over before the show begins."""
+    """Take every kind of step once, so that everything is compiled before people arrive."""
     clock = Clock()
     create = partial(Experiment.create, open_store("memory:", clock=clock))
     trial = Trial(create, clock, effort_experiment(), 120, reward_weight=0.5, seed=0)
@@ -141,13 +160,13 @@ def _warm_up() -> None:
 
 
 _FRAME_SECONDS = 0.05
-"""How long each picture stays on a terminal: the run itself would be over in a few seconds."""
+"""How long each frame stays on a terminal; without it, the run would be over in a few seconds."""
 _HOURS_PER_FRAME = 3
 _SNAPSHOT_DAYS = (1, 2, 4, 7, 10, DAYS)
 
 
-class Show:
-    """The status while the experiment runs, on stderr."""
+class LiveStatus:
+    """Show the status on stderr while the experiment runs: a live table, or some lines where there is no terminal."""
 
     def __init__(self) -> None:
         self._console: Any = None
@@ -187,7 +206,7 @@ class Show:
 def snapshot(day: int, status: Status) -> str:
     """Return the status in one line."""
     first, second = sorted(status.arms, key=lambda arm: -arm.assigned)[:2]
-    # At the beginning there is no such arm: nobody has come, or several have as many.
+    # At first no arm has most: there are no people yet, or several arms are tied.
     most = f"; most to {first.arm!r}" if first.assigned > second.assigned else ""
     average = "-" if status.average_reward is None else f"{status.average_reward:,.0f}"
     return (
@@ -197,12 +216,12 @@ def snapshot(day: int, status: Status) -> str:
 
 
 def say(text: str) -> None:
-    """Say something on stderr."""
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def verdict_lines(real: RealExperiment, status: Status, verified: Verification) -> list[Line]:
-    """Return the verdict; the true means are known here, since the people were simulated with them."""
+    """Return the verdict, by the true means that the people were simulated with."""
     lines = [("participants", text) for text in _gain(real, status)]
     lines += [("accuracy", text) for text in _accuracy(real, status)]
     decisions = counted(verified.n_decisions, "decision")
@@ -216,7 +235,7 @@ def verdict_lines(real: RealExperiment, status: Status, verified: Verification) 
 
 
 def _gain(real: RealExperiment, status: Status) -> list[str]:
-    """Return what people did more than under equal shares, in expectation: chance plays no part in it."""
+    """Return how much more people do than under equal shares, in expectation."""
     assigned, mean = np.array([arm.assigned for arm in status.arms]), np.asarray(real.arms.mean)
     each = float(assigned @ mean) / status.n_assigned - float(mean.mean())
     more, digits = "more" if each >= 0 else "fewer", 0 if abs(each) >= 10 else 1
@@ -233,7 +252,7 @@ def _gain(real: RealExperiment, status: Status) -> list[str]:
 
 
 def _accuracy(real: RealExperiment, status: Status) -> list[str]:
-    """Return how well the arms are known, and at what price."""
+    """Return how well the arms are known, compared with equal shares."""
     pulls = np.array([arm.rewarded for arm in status.arms])
     if pulls.min() == 0:
         n_unknown = np.count_nonzero(pulls == 0)
@@ -252,24 +271,3 @@ def _accuracy(real: RealExperiment, status: Status) -> list[str]:
         intervals = counted(len(known), "interval")
         lines.append(f"{held} of {intervals} {'holds' if held == 1 else 'hold'} the true mean")
     return lines
-
-
-class Interruption:
-    """Whether Ctrl-C was pressed within a `with` block.
-
-    An interrupt that is raised while Python cleans up behind the scenes is reported there and lost, so that a program
-    would go on as if nothing had been pressed.
-    """
-
-    def __init__(self) -> None:
-        self.asked = threading.Event()
-        self._before: Any = None
-
-    def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, lambda *_: self.asked.set())
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._before)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EnrolmentClosed, InvalidInput, RewardsHeld
+from equipoise.errors import EnrolmentClosed, Hint, InvalidInput, RewardsHeld
 from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
 from equipoise.experiment.state import ACTIVE, ENROLLING, FINISHED, PAUSED, RETIRED, STOPPED, State
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import N_HELD
+from equipoise.unit_lifecycle import N_HELD, UNIT_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _STATE_AFTER = {"paused": PAUSED, "resumed": ENROLLING, "stopped": STOPPED, "finished": FINISHED}
 _ARM_STATE_AFTER = {"arm_paused": PAUSED, "arm_resumed": ACTIVE, "arm_retired": RETIRED}
-UNIT_KINDS = ("assigned", "rewarded", "counted", "expired", "corrected")
-KINDS = ("created", *UNIT_KINDS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
+KINDS = ("created", *UNIT_EVENTS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
 """Every kind of event in a log."""
 
 
@@ -102,9 +101,8 @@ def finish(draft: Draft, request: commands.Finish) -> None:
         last = instant(max([draft.last_held or 0, *told_now]))
         raise RewardsHeld(
             f"experiment {draft.state.name!r} holds back {n_held:,} reward{'s' * (n_held != 1)} that would never be "
-            "counted if it were finished now",
-            hint=f"finish after {last:%Y-%m-%d %H:%M:%S} UTC, when the last window has passed; or now, with "
-            "anyway=True (--anyway)",
+            f"counted if it were finished now; the last window passes at {last:%Y-%m-%d %H:%M:%S} UTC",
+            hint=Hint.FINISH_ANYWAY,
         )
     _change(draft, "finished", request)
 
@@ -169,9 +167,7 @@ def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: s
     if after == ACTIVE:
         _check_kept(draft, [(ACTIVE, draft.state.floors[arm])])
     elif now == ACTIVE and draft.state.arm_states.count(ACTIVE) == 1:
-        raise InvalidInput(
-            f"arm {request.name!r} is the last one in play", hint="pause() or stop() the experiment instead"
-        )
+        raise InvalidInput(f"arm {request.name!r} is the last one in play", hint=Hint.PAUSE_OR_STOP)
     _change(draft, kind, request, arm=arm)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
@@ -17,6 +20,7 @@ from equipoise.experiment.names import (
     checked_unit,
     checked_who,
 )
+from equipoise.stats import checked_reward
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +30,12 @@ if TYPE_CHECKING:
 class Request:
     """Base of all requests; `who` is written to the log."""
 
+    verb: ClassVar[str]
+    """Name of the method of `Experiment` that does it, and of its row in the table of the HTTP API."""
     who: str | None = None
+
+    def __init_subclass__(cls) -> None:
+        cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def check(self) -> None:
         """Raise if something is wrong that can be seen without knowing the experiment."""
@@ -48,7 +57,7 @@ class UnitRequest(Request):
 
 @dataclass(slots=True)
 class Ask(UnitRequest):
-    """Which arm does the unit get? Gives an `Assignment`."""
+    """Ask for the arm of a unit; the result is an `Assignment`."""
 
     attributes: dict[str, Any] | None = None
 
@@ -58,17 +67,44 @@ class Ask(UnitRequest):
         if self.attributes is not None:
             checked_data("attributes", self.attributes, LARGEST_ATTRIBUTES)
 
+    @classmethod
+    def many(cls, units: Any) -> list[Ask]:
+        """Return an ask for each unit: a name, a pair of a name and attributes, or an item of a mapping.
+
+        Examples
+        --------
+        >>> [(one.unit, one.attributes) for one in Ask.many(["ada", ("bob", {"class": "4b"})])]
+        [('ada', None), ('bob', {'class': '4b'})]
+        """
+        given: Iterable[Any] = units.items() if isinstance(units, Mapping) else _listed("units", units)
+        return [cls(*one) if type(one) is tuple and len(one) == 2 else cls(one) for one in given]
+
 
 @dataclass(slots=True)
 class Tell(UnitRequest):
-    """The unit's reward, which is checked against the experiment's range. Gives a `ToldReward`."""
+    """Report the reward of a unit, within the experiment's range; the result is a `ToldReward`."""
 
     reward: float
+
+    @classmethod
+    def many(cls, rewards: Any) -> list[Tell]:
+        """Return a tell for each pair of a unit and its reward, also of a mapping or a pandas Series.
+
+        Examples
+        --------
+        >>> [(one.unit, one.reward) for one in Tell.many({"ada": 0.5})]
+        [('ada', 0.5)]
+        """
+        pairs = rewards.items() if hasattr(rewards, "items") else _listed("rewards", rewards)
+        try:
+            return [cls(unit, reward) for unit, reward in pairs]
+        except (TypeError, ValueError):
+            raise InvalidInput("rewards must be pairs of a unit and its reward") from None
 
 
 @dataclass(slots=True)
 class Correct(UnitRequest):
-    """Another reward in the place of the one told, with the reason. Gives a `ToldReward`."""
+    """Replace a reward, for a reason; the result is a `ToldReward`."""
 
     reward: float
     reason: str
@@ -129,17 +165,17 @@ class ArmRequest(Request):
 
 @dataclass(slots=True)
 class PauseArm(ArmRequest):
-    """Assign nobody to an arm for a while."""
+    """Assign no units to an arm for a while."""
 
 
 @dataclass(slots=True)
 class ResumeArm(ArmRequest):
-    """Assign people to an arm again after a pause."""
+    """Assign units to an arm again after a pause."""
 
 
 @dataclass(slots=True)
 class RetireArm(ArmRequest):
-    """Assign nobody to an arm any more; its rewards still count."""
+    """Assign no units to an arm any more; its rewards still count."""
 
 
 @dataclass(slots=True)
@@ -154,35 +190,15 @@ class ChangeWeight(Request):
         checks.number_between("reward_weight", self.reward_weight, 0, 1)
 
 
-def asks(units: Any, who: str | None) -> list[Ask]:
-    """Return an ask for each unit: a name, or a pair of a name and attributes, or an item of a mapping.
-
-    Examples
-    --------
-    >>> [(one.unit, one.attributes) for one in asks(["ada", ("bob", {"class": "4b"})], None)]
-    [('ada', None), ('bob', {'class': '4b'})]
-    """
-    given = units.items() if isinstance(units, Mapping) else _listed("units", units)
-    return [_ask(one, who) for one in given]
-
-
-def tells(rewards: Any, who: str | None) -> list[Tell]:
-    """Return a tell for each pair of a unit and its reward, or for each item of what maps one to the other."""
-    pairs = rewards.items() if hasattr(rewards, "items") else _listed("rewards", rewards)
-    try:
-        return [Tell(unit, reward, who=who) for unit, reward in pairs]
-    except (TypeError, ValueError):
-        raise InvalidInput("rewards must be pairs of a unit and its reward") from None
-
-
-def _ask(one: Any, who: str | None) -> Ask:
-    if type(one) is tuple and len(one) == 2:
-        return Ask(one[0], one[1], who=who)
-    return Ask(one, who=who)
+def plain_reward(reward: Any) -> float:
+    """Return a reward as a finite number; a truth value is not one."""
+    if reward is None or isinstance(reward, (bool, np.bool_)):
+        raise InvalidInput.of("reward", "must be a number", reward)
+    return checked_reward(reward)
 
 
 def _listed(what: str, values: Any) -> Iterable[Any]:
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise InvalidInput(f"{what} must be a list; got {values!r}")
+        raise InvalidInput.of(what, "must be a list", values)
     found: Iterable[Any] = values
     return found

@@ -5,27 +5,44 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from equipoise import checks
-from equipoise.errors import InvalidInput, UnknownName
+from equipoise.errors import Hint, InvalidInput, UnknownName
+from equipoise.experiment.commands import plain_reward
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
 from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
 from equipoise.experiment.stopping import StoppingRule
 from equipoise.policies import Policy
+from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.stats import LARGEST_COUNT, checked_reward
 from equipoise.theory.assumptions import checked_probability
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FORMAT = "equipoise-experiment/1"
 MOST_ARMS = 100_000
 DIRECTIONS = ("maximise", "minimise")
+
+
+class Settings(TypedDict, total=False):
+    """Keyword arguments of `Experiment.create` besides the arms, for other functions that pass them on."""
+
+    policy: Policy | None
+    reward_weight: float | None
+    seed: int | None
+    floor: float | Sequence[float] | Mapping[str, float]
+    control: str | None
+    control_share: float
+    warm_up: int
+    reward_range: tuple[float, float] | None
+    direction: str
+    missing: MissingReward | None
+    stopping: StoppingRule | Sequence[StoppingRule]
+    failure_probability: float
+    metadata: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +83,10 @@ class Configuration:
 
     def checked_reward(self, reward: Any) -> float:
         """Return a reward within the declared range."""
-        if reward is None or isinstance(reward, (bool, np.bool_)):
-            raise InvalidInput(f"reward must be a number; got {reward!r}")
-        value = checked_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
+        value = plain_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
         if self.reward_range is not None and not self.reward_range[0] <= value <= self.reward_range[1]:
             low, high = self.reward_range
-            raise InvalidInput(f"reward must be in [{low:g}, {high:g}], the declared range; got {value!r}")
+            raise InvalidInput.of("reward", f"must be in [{low:g}, {high:g}], the declared range", value)
         return value
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,6 +125,15 @@ class Configuration:
         return cls(**values)
 
 
+def checked_settings(
+    *, arms: Any, policy: Any, reward_weight: Any, floor: Any, control: Any, control_share: Any, **others: Any
+) -> tuple[Configuration, list[tuple[str, float]]]:
+    """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
+    chosen = policy_or_recommended(policy, reward_weight)
+    configuration = checked_configuration(policy=chosen, control=control, control_share=control_share, **others)
+    return configuration, checked_arms(arms, floor, control, configuration.control_share)
+
+
 def checked_configuration(
     *,
     policy: Any,
@@ -128,15 +152,15 @@ def checked_configuration(
     bounds = _checked_range(reward_range)
     rule = WaitForReward() if missing is None else missing
     if not isinstance(rule, MissingReward):
-        raise InvalidInput(f"missing must be one of {', '.join(MissingReward.names())}; got {missing!r}")
+        raise InvalidInput.of("missing", f"must be one of {', '.join(MissingReward.names())}", missing)
     rules = tuple(stopping) if isinstance(stopping, (list, tuple)) else (stopping,)
     for one in rules:
         if not isinstance(one, StoppingRule):
-            raise InvalidInput(f"stopping must hold rules of {', '.join(StoppingRule.names())}; got {one!r}")
+            raise InvalidInput.of("stopping", f"must hold rules of {', '.join(StoppingRule.names())}", one)
     delta = checked_probability(failure_probability)
     share = checks.number_between("control_share", control_share, 0, 1)
     if share and control is None:
-        raise InvalidInput("control_share needs the name of the control arm", hint="give control=...")
+        raise InvalidInput.of("control_share", "needs the name of the control arm", hint=Hint.GIVE_CONTROL)
     configuration = Configuration(
         policy=_checked_policy(policy),
         seed=secrets.randbits(63) if seed is None else checks.whole_number("seed", seed, 0, 2**63 - 1),
@@ -152,35 +176,34 @@ def checked_configuration(
         fresh_tracking=True,
     )
     if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
-        raise InvalidInput(
-            f"the default value of missing rewards must be in [{bounds[0]:g}, {bounds[1]:g}], the declared range; "
-            f"got {rule.value:g}"
-        )
+        raise InvalidInput.of(
+            "value", f"must be in [{bounds[0]:g}, {bounds[1]:g}], the declared range", rule.value
+        ).within("missing")
     return configuration
 
 
 def checked_arms(arms: Any, floor: Any, control: str | None, control_share: float) -> list[tuple[str, float]]:
     """Return each arm's name with the share that is kept for it."""
     if isinstance(arms, (str, bytes)) or not hasattr(arms, "__iter__"):
-        raise InvalidInput(f"arms must be a list of names; got {arms!r}")
+        raise InvalidInput.of("arms", "must be a list of names", arms)
     names = [checked_text("arm", name, LONGEST_NAME) for name in arms]
     if not 1 <= len(names) <= MOST_ARMS:
-        raise InvalidInput(f"arms must be 1 to {MOST_ARMS:,} names; got {len(names):,}")
+        raise InvalidInput.of("arms", f"must be 1 to {MOST_ARMS:,} names; got {len(names):,}")
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InvalidInput(f"arm names must differ; got {name!r} more than once")
+            raise InvalidInput.of("arms", f"must have different names; got {name!r} more than once")
         seen.add(name)
     if hasattr(floor, "items"):  # also of a mapping that is no dict, such as a pandas Series
         by_name = dict(floor.items())
         unknown = [name for name in by_name if name not in seen]
         if unknown:
-            raise InvalidInput(f"floor must name arms; got {unknown[0]!r}, which is none")
+            raise InvalidInput.of("floor", f"names an unknown arm {unknown[0]!r}; the arms are {', '.join(names[:10])}")
         floor = [by_name.get(name, 0.0) for name in names]
     shares = checks.non_negative("floor", [floor] * len(names) if np.ndim(floor) == 0 else floor, size=len(names))
     if control is not None:
         if control not in seen:
-            raise InvalidInput(f"control must be one of the arms; got {control!r}")
+            raise InvalidInput.of("control", "must be one of the arms", control)
         place = names.index(control)
         shares[place] = max(shares[place], control_share)
     check_shares(shares.tolist())
@@ -191,8 +214,9 @@ def check_shares(shares: Sequence[float]) -> None:
     """Raise unless shares kept for arms leave something for the policy to decide."""
     total = float(np.sum(shares))
     if not total < 1 - 1e-9:  # three times 0.3 and 0.1 must not pass by a rounding
-        raise InvalidInput(
-            f"floors and control share must add up to less than 1; got {total:g} for {len(shares)} arms",
+        raise InvalidInput.of(
+            "floor",
+            f"and control_share must add up to less than 1 over all arms; got {total:g} for {len(shares)} arms",
             hint="what they leave is what the policy can decide about",
         )
 
@@ -204,7 +228,7 @@ def _as_dict(metadata: Any) -> Any:
 
 def _checked_policy(policy: Any) -> Policy:
     if not isinstance(policy, Policy):
-        raise InvalidInput(f"policy must be a Policy such as ForcingBalance(reward_weight=0.8); got {policy!r}")
+        raise InvalidInput.of("policy", "must be a Policy such as ForcingBalance(reward_weight=0.8)", policy)
     try:
         again = Policy.from_json(policy.to_json())
     except (TypeError, ValueError) as error:
@@ -222,7 +246,7 @@ def _checked_range(reward_range: Any) -> tuple[float, float] | None:
     try:
         low, high = (checked_reward(bound) + 0.0 for bound in reward_range)
     except (TypeError, ValueError):
-        raise InvalidInput(f"reward_range must be a lowest and a highest reward; got {reward_range!r}") from None
+        raise InvalidInput.of("reward_range", "must be a lowest and a highest reward", reward_range) from None
     if not low < high:
-        raise InvalidInput(f"reward_range must be a lowest and a highest reward; got {reward_range!r}")
+        raise InvalidInput.of("reward_range", "must be a lowest and a highest reward", reward_range)
     return low, high

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.errors import InvalidInput
-from equipoise.policies.compiled import DECIDING_METHODS, CompiledPolicy
-from equipoise.policies.forcing_balance import ForcingBalance
-from equipoise.policies.policy import inherits
+from equipoise.policies.compiled import choosing_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +110,7 @@ class Decider:
         from equipoise.kernels.decision import draw
         from equipoise.kernels.random import decision_uniform
 
-        choose, probabilities = tracking_since(self.policy, self.tracked_from)
+        choose, probabilities = choosing_since(self.policy, self.tracked_from)
         kept = 0.0
         for share in self.share.tolist():
             kept += share
@@ -162,61 +160,3 @@ def restricted(policy: Policy, active: IntArray, n_arms: int) -> Policy:
             importance = tuple(value.importance[i] for i in active)
             changed[field.name] = dataclasses.replace(value, importance=importance)
     return dataclasses.replace(policy, **changed) if changed else policy  # type: ignore[type-var]
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from equipoise._types import FloatArray, IntArray
-    from equipoise.policies import Policy
-    from equipoise.stats import ArmStats
-
-    Choose = Callable[[ArmStats, float], tuple[int, float, bool]]
-    Probabilities = Callable[[ArmStats], FloatArray]
-
-
-def tracking_since(policy: Policy, tracked_from: IntArray) -> tuple[Choose, Probabilities]:
-    """Return `choose` and `probabilities` of a policy that tracks its target by the assignments since some moment.
-
-    `tracked_from` is how often each arm had been assigned then. A policy that has no target, or a choice of its own, is
-    asked as it is: only its author knows which assignments it should count.
-    """
-    from equipoise.kernels.decision import RANDOM, draw, forced_arm, track
-
-    if not isinstance(policy, CompiledPolicy) or not _tracks_by_the_kernel(policy):
-        return policy.prepare(tracked_from.size), policy.probabilities
-    rule, probability = policy.rule(), np.zeros(tracked_from.size)
-
-    def decide(stats: ArmStats) -> tuple[int, bool]:
-        arm = forced_arm(rule, stats.n_assigned + 1, stats.assigned, stats.pulls)
-        forced = arm >= 0
-        if not forced:
-            target, tracked = policy.target(stats), stats.assigned - tracked_from
-            assert target is not None  # noqa: S101  (until then, arms are forced)
-            t = int(tracked.sum()) + 1
-            arm = track(rule.tracking, rule.window, rule.mixing, t, target, tracked, probability)
-        if arm != RANDOM:
-            probability[:] = 0.0
-            probability[arm] = 1.0
-        return arm, forced
-
-    def choose(stats: ArmStats, uniform: float) -> tuple[int, float, bool]:
-        arm, forced = decide(stats)
-        if arm == RANDOM:
-            arm = draw(probability, uniform)
-        return arm, float(probability[arm]), forced
-
-    def probabilities(stats: ArmStats) -> FloatArray:
-        decide(stats)
-        return probability
-
-    return choose, probabilities
-
-
-def _tracks_by_the_kernel(policy: CompiledPolicy) -> bool:
-    from equipoise.kernels import rules
-
-    with_a_target = (rules.FIXED, rules.BALANCE, rules.VARIANCE_SHARES, rules.CONFIDENCE_BALANCE, rules.UCB_EXPLORE)
-    kind = ForcingBalance if isinstance(policy, ForcingBalance) else CompiledPolicy
-    untouched = inherits(policy, kind, DECIDING_METHODS)
-    return untouched and policy.rule().kind in with_a_target

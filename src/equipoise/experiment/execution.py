@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EquipoiseError, ExperimentExists, InvalidInput
+from equipoise import kernels
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.changes import created_state
 from equipoise.experiment.commands import UnitRequest
@@ -13,6 +14,7 @@ from equipoise.experiment.names import checked_who
 from equipoise.experiment.plan import HANDLERS, MOST_SETTLED, Plan, plan
 from equipoise.experiment.state import FINISHED, keep_state, load_state
 from equipoise.experiment.units import read_units
+from equipoise.store import schema
 from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
@@ -112,13 +114,13 @@ def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
         transaction.forget_pending(experiment, plan.forget_pending)
     if plan.configured is not None:
         transaction.configure(experiment, state.configuration.to_json(), plan.configured)
-    transaction.begin_last_writes()
-    transaction.append(experiment, plan.events)
+    transaction.buffer_writes()
+    transaction.put(schema.events, experiment, plan.events)
     if plan.touched:
         rows = [state.arm_row(position, state.n_events) for position in sorted(plan.touched)]
-        transaction.put_arms(experiment, rows)
+        transaction.put(schema.arms, experiment, rows)
     if plan.put_pending:
-        transaction.put_pending(experiment, list(plan.put_pending.values()))
+        transaction.put(schema.pending, experiment, list(plan.put_pending.values()))
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
 
 
@@ -129,6 +131,7 @@ def create(
     details: dict[str, Any] = {
         "configuration": configuration.to_dict(),
         "arms": [{"name": arm, "floor": share} for arm, share in arms],
+        "kernels": kernels.VERSION,
     }
     state = created_state(name, microseconds(store.now()), details)
     state.decider  # noqa: B018  (raises if the policy does not fit the arms)
@@ -143,9 +146,7 @@ def create(
             # After a connection was lost while committing, what is found may be what was written.
             if transaction.configuration(number) == (name, state.created_at, text):
                 return number
-            raise ExperimentExists(
-                f"{store.url} has an experiment {name!r} already", hint="choose another name, or open it"
-            )
+            raise ExperimentExists(f"{store.url} has an experiment {name!r} already", hint=Hint.ANOTHER_NAME)
         number = transaction.create(name, state.state, state.created_at, text)
         write_plan(transaction, number, first)
         return number

@@ -1,40 +1,37 @@
-"""A durable experiment: ask and tell by unit, in a store that survives crashes, retries and many processes."""
+"""A durable experiment: ask and tell by unit, in a store or a service that survives crashes and retries."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from equipoise import checks
-from equipoise.errors import ExperimentExists, UnknownExperiment
+from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
-from equipoise.experiment.commands import asks, tells
-from equipoise.experiment.configuration import checked_arms, checked_configuration
-from equipoise.experiment.event_log import read_event
-from equipoise.experiment.execution import carry_out, create
-from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_unit, checked_who
-from equipoise.experiment.plan import MOST_SETTLED
-from equipoise.experiment.records import Assignment, Event, ExperimentSummary, ToldReward
-from equipoise.experiment.state import load_state
-from equipoise.experiment.status import describe, read_status, summaries
-from equipoise.experiment.units import read_unit
-from equipoise.policies.pooled_balance import policy_or_recommended
-from equipoise.store import Store, open_store
-from equipoise.store.schema import microseconds
+from equipoise.experiment.names import checked_unit
+from equipoise.experiment.records import (
+    Assignment,
+    Event,
+    ExperimentSummary,
+    History,
+    Status,
+    ToldReward,
+    UnitStatus,
+    Verification,
+    WhatIf,
+)
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
-    from equipoise.experiment.commands import Request
+    from equipoise.experiment.backend import Backend
     from equipoise.experiment.configuration import Configuration
     from equipoise.experiment.missing_rewards import MissingReward
-    from equipoise.experiment.plan import Plan
-    from equipoise.experiment.records import History, Status, UnitStatus, Verification, WhatIf
-    from equipoise.experiment.state import State
     from equipoise.experiment.stopping import StoppingRule
+    from equipoise.experiment.store_backend import StoreBackend
     from equipoise.policies import Policy
-    from equipoise.store import Transaction
+    from equipoise.store import Store
 
 # Within the class, `list` is its method.
 Assignments: TypeAlias = list[Assignment]
@@ -49,8 +46,9 @@ _PAGE = 1_000
 class Experiment:
     """An experiment in a store. Make one with `create`, come back to it with `open`.
 
-    Every method that changes something returns when the change is durable. All can be repeated safely: a unit keeps its
-    arm, a reward counts once. Any number of processes and threads may work on one experiment.
+    Every method that changes something returns when the change is durable. All are idempotent: a unit keeps its arm, a
+    reward counts once. Any number of processes and threads may work on one experiment. For an experiment of a service,
+    use `Client`: its experiments have the same methods.
 
     Examples
     --------
@@ -71,16 +69,18 @@ class Experiment:
     3
     """
 
-    def __init__(self, store: Store, number: int, name: str, who: str | None = None) -> None:
-        self.store = store
-        self.name = name
-        self.who = who
-        self._id = number
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
 
     @property
-    def number(self) -> int:
-        """The store's number for it."""
-        return self._id
+    def name(self) -> str:
+        """Its name, unique in the store."""
+        return self._backend.name
+
+    @property
+    def who(self) -> str | None:
+        """Who makes changes with this object, for the log; in a service that is the name of the key."""
+        return self._backend.who
 
     # Making and finding
 
@@ -145,14 +145,18 @@ class Experiment:
         who : str, optional
             Who does this, for the log; also for what is done with the object returned.
         """
-        opened = _opened(store)
-        checked_text("name", name, LONGEST_NAME)
-        configuration = checked_configuration(
-            policy=policy_or_recommended(policy, reward_weight),
+        from equipoise.experiment.configuration import checked_settings
+        from equipoise.experiment.store_backend import StoreBackend
+
+        configuration, pairs = checked_settings(
+            arms=arms,
+            policy=policy,
+            reward_weight=reward_weight,
             seed=seed,
-            warm_up=warm_up,
+            floor=floor,
             control=control,
             control_share=control_share,
+            warm_up=warm_up,
             reward_range=reward_range,
             direction=direction,
             missing=missing,
@@ -160,25 +164,21 @@ class Experiment:
             failure_probability=failure_probability,
             metadata=metadata,
         )
-        pairs = checked_arms(arms, floor, control, configuration.control_share)
-        return cls(opened, create(opened, name, configuration, pairs, who), name, who)
+        return cls(StoreBackend.create(store, name, configuration, pairs, who))
 
     @classmethod
     def open(cls, store: Store | str, name: str, *, who: str | None = None) -> Experiment:
         """Return the experiment of that name."""
-        opened = _opened(store)
-        checked_text("name", name, LONGEST_NAME)
-        number = opened.read(lambda transaction: transaction.find(name))
-        if number is None:
-            raise UnknownExperiment(
-                f"{opened.url} has no experiment {name!r}", hint="Experiment.list(store) shows those it has"
-            )
-        return cls(opened, number, name, checked_who(who))
+        from equipoise.experiment.store_backend import StoreBackend
+
+        return cls(StoreBackend.open(store, name, who))
 
     @classmethod
     def list(cls, store: Store | str) -> Summaries:
         """Return all experiments of a store, oldest first."""
-        return summaries(_opened(store))
+        from equipoise.experiment.store_backend import list_experiments
+
+        return list_experiments(store)
 
     # Units
 
@@ -192,13 +192,16 @@ class Experiment:
         attributes : dict, optional
             Anything to log with a new assignment; the policy does not see it.
         """
-        return cast("Assignment", self._one(commands.Ask(unit, attributes, who=self.who)))
+        found: Assignment = self._backend.run(commands.Ask(unit, attributes))
+        return found
 
     def ask_many(
         self,
         units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None],
     ) -> Assignments:
-        """Return the arms of several units, in one transaction: what as many single asks would give.
+        """Return the arms of several units: what as many single asks would give.
+
+        A store assigns them in one transaction, a service in one for every 1,000 units.
 
         Attributes to log come as pairs of a unit and its attributes, or as a mapping from one to the other.
 
@@ -209,43 +212,28 @@ class Experiment:
         >>> [one.arm for one in experiment.ask_many(["ada", ("bob", {"class": "4b"})])]
         ['a', 'b']
         """
-        return self._together(asks(units, self.who))
+        return self._backend.run_all(commands.Ask.many(units))
 
     def tell(self, unit: str, reward: float) -> ToldReward:
         """Record the reward of a unit that was assigned, however late; telling the same again changes nothing."""
-        return cast("ToldReward", self._one(commands.Tell(unit, reward, who=self.who)))
+        found: ToldReward = self._backend.run(commands.Tell(unit, reward))
+        return found
 
     def tell_many(self, rewards: Mapping[str, float] | Iterable[tuple[str, float]]) -> ToldRewards:
-        """Record the rewards of several units, in one transaction; if any is refused, none is recorded."""
-        return self._together(tells(rewards, self.who))
+        """Record the rewards of several units, as pairs, a mapping or a pandas Series; all or none.
+
+        A store records them in one transaction, a service in one for every 1,000 units.
+        """
+        return self._backend.run_all(commands.Tell.many(rewards))
 
     def correct(self, unit: str, reward: float, reason: str) -> ToldReward:
-        """Put another reward in the place of the one told; the log keeps both, and the reason."""
-        return cast("ToldReward", self._one(commands.Correct(unit, reward, reason, who=self.who)))
-
-    def apply(self, requests: Iterable[Request]) -> Answers:
-        """Carry out requests in the order given, in one transaction, and return what each gives.
-
-        In the place of a request that was refused stands its error; the others are not affected.
-
-        Examples
-        --------
-        >>> import equipoise as eq
-        >>> from equipoise.experiment import Ask, Tell
-        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
-        >>> answers = experiment.apply([Ask("x"), Tell("y", 1.0), Ask("y"), Tell("y", 1.0)])
-        >>> [type(answer).__name__ for answer in answers]
-        ['Assignment', 'UnknownUnit', 'Assignment', 'ToldReward']
-        """
-        return self._run(list(requests), together=False).results
-
-    def apply_all(self, requests: Iterable[Request]) -> Answers:
-        """Carry out requests in the order given, all or none: the first that is refused is raised."""
-        return self._together(list(requests))
+        """Replace a reward; the log keeps both, and the reason."""
+        found: ToldReward = self._backend.run(commands.Correct(unit, reward, reason))
+        return found
 
     def assignment(self, unit: str) -> Assignment | None:
         """Return the assignment of a unit, or None if it has none; nothing is written."""
-        found = self.unit(unit)
+        found = self._backend.unit(checked_unit(unit))
         if found is None:
             return None
         return Assignment(found.unit, found.arm, found.number, found.probability, found.forced, found.at, False)
@@ -262,23 +250,21 @@ class Experiment:
         >>> found.arm, found.state, found.reward
         ('a', 'counted', 0.75)
         """
-        checked_unit(unit)
-        now = microseconds(self.store.now())
-        return self.store.read(lambda transaction: read_unit(transaction, self._id, self._load(transaction), unit, now))
+        return self._backend.unit(checked_unit(unit))
 
     # The experiment
 
     def pause(self) -> None:
         """Take no new units for a while."""
-        self._one(commands.Pause(who=self.who))
+        self._backend.run(commands.Pause())
 
     def resume(self) -> None:
         """Take new units again after a pause."""
-        self._one(commands.Resume(who=self.who))
+        self._backend.run(commands.Resume())
 
     def stop(self) -> None:
         """Take no new units any more; rewards are still accepted."""
-        self._one(commands.Stop(who=self.who))
+        self._backend.run(commands.Stop())
 
     def finish(self, *, anyway: bool = False) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
@@ -287,40 +273,38 @@ class Experiment:
         `RewardsHeld`, which says when the last window passes: `stop` the experiment first and finish it then. With
         `anyway` it is finished at once, and those rewards stay outside the estimates for ever.
         """
-        self.settle()
-        self._one(commands.Finish(anyway, who=self.who))
+        self._backend.run(commands.Finish(bool(anyway)))
 
     def add_arm(self, name: str, *, floor: float = 0.0) -> None:
-        """Add an arm; after its warm-up and forcing the policy gives it its share of those who come from now on."""
-        self._one(commands.AddArm(name, floor, who=self.who))
+        """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
+        self._backend.run(commands.AddArm(name, floor))
 
     def pause_arm(self, name: str) -> None:
-        """Assign nobody to an arm for a while; the policy decides as if it did not exist."""
-        self._one(commands.PauseArm(name, who=self.who))
+        """Assign no units to an arm for a while; the policy decides as if it did not exist."""
+        self._backend.run(commands.PauseArm(name))
 
     def resume_arm(self, name: str) -> None:
-        """Assign people to an arm again after a pause."""
-        self._one(commands.ResumeArm(name, who=self.who))
+        """Assign units to an arm again after a pause."""
+        self._backend.run(commands.ResumeArm(name))
 
     def retire_arm(self, name: str) -> None:
-        """Assign nobody to an arm any more; rewards of those who have it still count."""
-        self._one(commands.RetireArm(name, who=self.who))
+        """Assign no units to an arm any more; rewards of units that have it still count."""
+        self._backend.run(commands.RetireArm(name))
 
     def change_weight(self, reward_weight: float) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        self._one(commands.ChangeWeight(reward_weight, who=self.who))
+        self._backend.run(commands.ChangeWeight(reward_weight))
 
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
-        while len(self._run([commands.Settle()], together=True).events) >= MOST_SETTLED:
-            pass
+        self._backend.run(commands.Settle())
 
     # Reading
 
     @property
     def configuration(self) -> Configuration:
         """The settings as they are now."""
-        return self.store.read(self._load).configuration
+        return self._backend.configuration()
 
     def describe(self) -> dict[str, Any]:
         """Return name, state, arms and settings as plain data that JSON can hold.
@@ -332,10 +316,10 @@ class Experiment:
         >>> experiment.describe()["arms"]
         [{'name': 'a', 'state': 'active', 'floor': 0.0}, {'name': 'b', 'state': 'active', 'floor': 0.0}]
         """
-        return describe(self.store.read(self._load))
+        return self._backend.describe()
 
     def status(self) -> Status:
-        """Return where the experiment stands: arms, totals, intervals, stopping rules.
+        """Return the current state: arms, totals, intervals, stopping rules.
 
         Examples
         --------
@@ -350,8 +334,7 @@ class Experiment:
         >>> status.average_reward, [arm.mean for arm in status.arms]
         (2.0, [2.0, 2.0])
         """
-        now = self.store.now()
-        return self.store.read(lambda transaction: read_status(transaction, self._id, self._load(transaction), now))
+        return self._backend.status()
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Yield the log, from the event after this number on."""
@@ -360,21 +343,13 @@ class Experiment:
             after = page[-1].number
 
     def events_page(self, after: int, limit: int) -> Events:
-        """Return at most so many events, from the one after this number on."""
+        """Return up to `limit` events, from the one after this number on; a service gives 10,000 at most."""
         last, most = checks.whole_number("after", after, 0), checks.whole_number("limit", limit, 1)
-
-        def work(transaction: Transaction) -> tuple[Any, State]:
-            return transaction.events(self._id, last, most), self._load(transaction)
-
-        rows, state = self.store.read(work)
-        return [read_event(row, state.names) for row in rows]
+        return self._backend.events_page(last, most)
 
     def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""
-        from equipoise.experiment.event_log import read_history
-
-        wanted = checks.whole_number("points", points, 1, 100_000)
-        return self.store.read(lambda transaction: read_history(transaction, self._id, self._load(transaction), wanted))
+        return self._backend.history(checks.whole_number("points", points, 1, 100_000))
 
     def what_if(self, reward_weight: float) -> WhatIf:
         """Return the allocation another weight would ask for now, and its price in reward and error.
@@ -390,31 +365,21 @@ class Experiment:
         >>> round(other.reward_change, 3), round(other.error_ratio, 2)
         (0.195, 1.54)
         """
-        from equipoise.experiment.status import what_if
-
-        return what_if(self.store.read(self._load), reward_weight)
+        return self._backend.what_if(checks.number_between("reward_weight", reward_weight, 0, 1))
 
     def verify(self) -> Verification:
         """Replay the log from nothing and compare every decision, probability and statistic with what is recorded.
 
         Raises `VerificationFailed`, which names the first difference.
         """
-        from equipoise.experiment.verification import verify
-
-        self.store.read(self._load)
-        return self.store.read(lambda transaction: verify(transaction, self._id, self.name), repeatable=False)
+        return self._backend.verify()
 
     def rebuild(self) -> bool:
-        """Write statistics and everything else that is kept from the log anew; return whether anything changed.
+        """Restore from the log everything that is kept beside it; return whether anything changed.
 
-        If so, that is logged too, and other programs that use the experiment read it all again.
+        If so, that is logged too, and other programs that use the experiment reload it.
         """
-        from equipoise.experiment.verification import rebuild
-
-        now, who = microseconds(self.store.now()), checked_who(self.who)
-        changed = self.store.change(self._id, lambda transaction: rebuild(transaction, self._id, self.name, now, who))
-        self.store.states.pop(self._id, None)
-        return changed
+        return self._backend.rebuild()
 
     def export(
         self,
@@ -432,13 +397,39 @@ class Experiment:
             By the path's ending if it is not given. Parquet needs the extra `frames`. Units are as they were given: a
             spreadsheet that opens the CSV takes one that begins with = for a formula.
         """
-        from equipoise.experiment.export import export
+        return self._backend.export(target, format)
 
-        self.store.read(self._load)
-        return self.store.read(
-            lambda transaction: export(transaction, self._id, self._load(transaction), target, format),
-            repeatable=False,
-        )
+    # In a store only
+
+    @property
+    def store(self) -> Store:
+        """The store it lives in."""
+        return self._stored.store
+
+    @property
+    def number(self) -> int:
+        """The store's number for it."""
+        return self._stored.number
+
+    def apply(self, requests: Iterable[commands.Request]) -> Answers:
+        """Carry out requests in the order given, in one transaction, and return their results.
+
+        The result of a request that is refused is its error; the others are not affected.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> from equipoise.experiment import Ask, Tell
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> answers = experiment.apply([Ask("x"), Tell("y", 1.0), Ask("y"), Tell("y", 1.0)])
+        >>> [type(answer).__name__ for answer in answers]
+        ['Assignment', 'UnknownUnit', 'Assignment', 'ToldReward']
+        """
+        return self._stored.apply(list(requests), together=False)
+
+    def apply_all(self, requests: Iterable[commands.Request]) -> Answers:
+        """Carry out requests in the order given, all or none: the first that is refused is raised."""
+        return self._stored.apply(list(requests), together=True)
 
     def copy_to(self, store: Store | str, *, progress: Callable[[int, int], None] | None = None) -> Experiment:
         """Copy the experiment with its whole log to another store, where it can go on, and return it there.
@@ -446,37 +437,18 @@ class Experiment:
         All of it is there when this returns; if it raises, or is interrupted, nothing is. `progress` is called now and
         then with the number of events copied and of all.
         """
-        from equipoise.experiment.verification import copy
+        return Experiment(self._stored.copy_to(store, progress))
 
-        opened = _opened(store)
-        if opened is self.store:  # a store in memory would wait for itself
-            raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
-        self.store.read(self._load)
-        number = self.store.read(
-            lambda source: opened.change(
-                None, lambda target: copy(source, self._id, self.name, target, opened.url, progress)
-            ),
-            repeatable=False,
-        )
-        return Experiment(opened, number, self.name, self.who)
+    @property
+    def _stored(self) -> StoreBackend:
+        from equipoise.experiment.store_backend import StoreBackend
+
+        if not isinstance(self._backend, StoreBackend):
+            raise InvalidInput(
+                f"this needs the store of experiment {self.name!r}; got {self!r}, which knows only the service",
+                hint="open the store itself with Experiment.open(store, name), where the service runs",
+            )
+        return self._backend
 
     def __repr__(self) -> str:
         return f"Experiment.open({self.store!r}, {self.name!r})"
-
-    # How it is done
-
-    def _load(self, transaction: Transaction) -> State:
-        return load_state(self.store, transaction, self._id)
-
-    def _one(self, request: Request) -> Any:
-        return self._run([request], together=True).results[0]
-
-    def _together(self, requests: Sequence[Request]) -> Answers:
-        return self._run(requests, together=True).results if requests else []
-
-    def _run(self, requests: Sequence[Request], *, together: bool) -> Plan:
-        return carry_out(self.store, self._id, requests, together=together)
-
-
-def _opened(store: Store | str) -> Store:
-    return store if isinstance(store, Store) else open_store(store)

@@ -8,16 +8,14 @@ import json
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput, MissingExtra
-from equipoise.experiment.missing_rewards import DefaultReward
-from equipoise.experiment.units import STATE_NAMES, state_after_expiry, state_after_reward
+from equipoise.errors import InvalidInput
+from equipoise.files import polars, replacing
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import DEFAULTED, IN_ESTIMATES, LATE_DEFAULTED, WAITING
+from equipoise.unit_lifecycle import COUNTED, DEFAULT_VALUE, EXPIRED, REWARD, REWARDED, STATES, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +39,7 @@ COLUMNS = (
 """`reward` is what was told, after corrections; `counted_reward` what is in the estimates, which may be a default."""
 
 _SELECT = """
-SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, r.counted, x.number, c.number,
+SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, x.number, c.number,
     a.details
 FROM events AS a
 LEFT JOIN events AS r {by_unit} ON r.experiment = a.experiment AND r.unit = a.unit AND r.kind = 'rewarded'
@@ -65,7 +63,7 @@ def export(
     pieces = _pieces(transaction, experiment, state)
     if path is None:
         return _write_open(pieces, target, chosen)
-    with _replacing(path) as partial:
+    with replacing(path) as partial:
         if chosen == "parquet":
             return _write_parquet(pieces, partial)
         with partial.open("w", encoding="utf-8", newline="") as file:
@@ -86,19 +84,20 @@ def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -
 
 def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator[list[tuple[Any, ...]]]:
     """Yield rows of the table in pieces."""
-    missing, names = state.configuration.missing, state.names
-    default = missing.value if isinstance(missing, DefaultReward) else None
+    names, default = state.names, state.configuration.missing.default
+    after = state.configuration.missing.life.after
     corrected = {decision: reward for rows in transaction.stream(_CORRECTED, experiment) for decision, reward in rows}
     for rows in transaction.stream(_SELECT.format(by_unit=transaction.database.by_unit), experiment):
         piece = []
         for row in rows:
-            decision, unit, arm, at, probability, forced, told, told_at, counted, expired, held, details = row
-            status = WAITING if expired is None else state_after_expiry(missing)
-            if told_at is not None:
-                in_estimates = counted or held is not None
-                status = IN_ESTIMATES if in_estimates else state_after_reward(status, missing, window_open=True)
+            decision, unit, arm, at, probability, forced, told, told_at, expired, counted, details = row
+            unit_state = WAITING
+            for event, happened in ((EXPIRED, expired), (REWARDED, told_at), (COUNTED, counted)):
+                if happened is not None:
+                    unit_state = after(unit_state, event)
+            meaning = STATES[unit_state]
             reward = corrected.get(decision, told)
-            in_use = reward if status == IN_ESTIMATES else default if status in (DEFAULTED, LATE_DEFAULTED) else None
+            in_use = reward if meaning.estimate == REWARD else default if meaning.estimate == DEFAULT_VALUE else None
             attributes = None if details is None else json.loads(details).get("attributes")
             piece.append(
                 (
@@ -110,7 +109,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
                     bool(forced),
                     reward,
                     None if told_at is None else instant(told_at),
-                    STATE_NAMES[status],
+                    meaning.name,
                     in_use,
                     attributes,
                 )
@@ -139,11 +138,9 @@ def _write_text(pieces: Iterator[list[tuple[Any, ...]]], file: IO[str], form: st
 
 
 def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
-    try:
-        import polars as pl
-        from polars.io.plugins import register_io_source
-    except ImportError as error:
-        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'") from error
+    pl = polars()
+    from polars.io.plugins import register_io_source
+
     instants = pl.Datetime("us", "UTC")
     kinds: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64, instants, pl.String)
     schema = pl.Schema(dict(zip(COLUMNS, (*kinds, pl.Float64, pl.String), strict=True)))
@@ -166,17 +163,6 @@ def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
 
     register_io_source(with_first, schema=schema).sink_parquet(path)
     return count
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a path to write to, whose file takes the place of another only when it is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 FORMATS = ("csv", "jsonl", "parquet")

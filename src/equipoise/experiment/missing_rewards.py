@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from equipoise import checks
-from equipoise.errors import InvalidInput
+from equipoise import checks, unit_lifecycle
+from equipoise.errors import Hint, InvalidInput
 from equipoise.serialization import Value
 from equipoise.stats import checked_reward
 
@@ -22,6 +22,7 @@ class MissingReward(Value):
     rewards come fast are not favoured while others are still on their way.
     """
 
+    _kind: ClassVar[str] = unit_lifecycle.WAIT
     window_seconds: Any
     hold: bool
     late: str = "count"
@@ -35,6 +36,16 @@ class MissingReward(Value):
         """The window as the store counts time, or None if there is none."""
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
 
+    @property
+    def life(self) -> unit_lifecycle.Life:
+        """What events do to a unit under this rule."""
+        return unit_lifecycle.LIVES[self._kind, self.late, self.hold]
+
+    @property
+    def default(self) -> float | None:
+        """What is counted for a unit whose window has passed without a reward, if anything."""
+        return None
+
     def _held(self) -> str:
         return "; rewards are held until then" if self.hold else ""
 
@@ -43,9 +54,9 @@ class MissingReward(Value):
             window = checks.number_between("window_seconds", self.window_seconds, 0, LONGEST_WINDOW, open_low=True)
             self._set(window_seconds=window)
         if not isinstance(self.hold, bool):
-            raise InvalidInput(f"hold must be True or False; got {self.hold!r}")
+            raise InvalidInput.of("hold", "must be True or False", self.hold)
         if self.hold and self.window_seconds is None:
-            raise InvalidInput("hold needs a window after which rewards are counted", hint="give window_seconds")
+            raise InvalidInput.of("hold", "needs a window after which rewards are counted", hint=Hint.GIVE_WINDOW)
         checks.one_of("late", self.late, ("count", "ignore"))
 
 
@@ -92,6 +103,7 @@ class DefaultReward(MissingReward):
     'count 0 after 7 days; late rewards replace it'
     """
 
+    _kind = unit_lifecycle.DEFAULT
     value: float
     window_seconds: float
     hold: bool = False
@@ -100,6 +112,11 @@ class DefaultReward(MissingReward):
     def __post_init__(self) -> None:
         self._check()
         self._set(value=checked_reward(self.value) + 0.0)
+
+    @property
+    def default(self) -> float:
+        """The value."""
+        return self.value
 
     def describe(self) -> str:
         """Return the rule in words."""
@@ -126,6 +143,7 @@ class DropUnit(MissingReward):
     'drop after 1 hour; late rewards are only logged'
     """
 
+    _kind = unit_lifecycle.DROP
     window_seconds: float
     hold: bool = False
     late: str = "ignore"

@@ -35,21 +35,21 @@ def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -
     """
     if type(value) is not str:
         hint = f"pass str({what})" if isinstance(value, int) else None
-        raise InvalidInput(f"{what} must be text; got {_short(repr(value))}", hint=hint)
+        raise InvalidInput.of(what, f"must be text; got {_short(repr(value))}", hint=hint)
     if not value:
-        raise InvalidInput(f"{what} must not be empty")
+        raise InvalidInput.of(what, "must not be empty")
     if len(value) > longest:
-        raise InvalidInput(
-            f"{what} must have at most {longest} characters; got {len(value):,}, starting {_short(repr(value))}"
+        raise InvalidInput.of(
+            what, f"must have at most {longest} characters; got {len(value):,}, starting {_short(repr(value))}"
         )
     if _FORBIDDEN.search(value):
-        raise InvalidInput(f"{what} must be text without control characters; got {_short(ascii(value))}")
+        raise InvalidInput.of(what, f"must be text without control characters; got {_short(ascii(value))}")
     stripped = value.strip()
     if not stripped:
-        raise InvalidInput(f"{what} must not be blank; got {_short(ascii(value))}")
+        raise InvalidInput.of(what, f"must not be blank; got {_short(ascii(value))}")
     if trimmed and stripped != value:
         # 'a' and 'a ' look the same on a screen and would be two units.
-        raise InvalidInput(f"{what} must not begin or end with blanks; got {_short(ascii(value))}")
+        raise InvalidInput.of(what, f"must not begin or end with blanks; got {_short(ascii(value))}")
     return value
 
 
@@ -78,15 +78,15 @@ def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:
     if value is None:
         return None
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"{what} must be a dictionary with text as keys; got {_short(repr(value))}")
+        raise InvalidInput.of(what, f"must be a dictionary with text as keys; got {_short(repr(value))}")
     try:
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what} must be plain data that JSON can hold; {error}") from None
+        raise InvalidInput.of(what, f"must be plain data that JSON can hold; {error}") from None
     except RecursionError:
         raise _too_deep(what) from None
     if len(text) > largest:
-        raise InvalidInput(f"{what} must take at most {largest:,} characters as JSON; got {len(text):,}")
+        raise InvalidInput.of(what, f"must take at most {largest:,} characters as JSON; got {len(text):,}")
     if text.count("{") + text.count("[") > DEEPEST_DATA and is_deeper(value, DEEPEST_DATA):
         raise _too_deep(what)
     return value
@@ -110,7 +110,7 @@ def is_deeper(value: Any, most: int) -> bool:
 
 
 def _too_deep(what: str) -> InvalidInput:
-    return InvalidInput(f"{what} must not be nested deeper than {DEEPEST_DATA}")
+    return InvalidInput.of(what, f"must not be nested deeper than {DEEPEST_DATA}")
 
 
 def _short(text: str) -> str:

@@ -14,31 +14,18 @@ from equipoise.errors import (
     EnrolmentClosed,
     EquipoiseError,
     ExperimentFinished,
+    Hint,
     NotRewarded,
     RewardConflict,
     UnknownUnit,
 )
 from equipoise.experiment import changes, commands
 from equipoise.experiment.commands import Ask
-from equipoise.experiment.missing_rewards import DefaultReward
 from equipoise.experiment.records import Assignment, ToldReward
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
-from equipoise.experiment.units import Unit, state_after_expiry, state_after_reward
+from equipoise.experiment.units import Unit
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import (
-    DEFAULTED,
-    DROPPED,
-    HELD,
-    IN_ESTIMATES,
-    LATE_DEFAULTED,
-    LATE_DROPPED,
-    N_DEFAULTED,
-    N_DROPPED,
-    N_HELD,
-    N_OVERDUE,
-    OVERDUE,
-    WAITING,
-)
+from equipoise.unit_lifecycle import DEFAULT_VALUE, HELD, REWARD, STATES, UNIT_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -91,16 +78,6 @@ def _only_settle(draft: Draft, request: commands.Settle) -> None:
     """Do nothing more: what is due was settled first."""
 
 
-_COUNTER = {
-    HELD: N_HELD,
-    OVERDUE: N_OVERDUE,
-    DEFAULTED: N_DEFAULTED,
-    LATE_DEFAULTED: N_DEFAULTED,
-    DROPPED: N_DROPPED,
-    LATE_DROPPED: N_DROPPED,
-}
-
-
 @dataclass
 class Plan:
     """What is to be written, and what to answer once it is."""
@@ -141,7 +118,9 @@ class Draft:
         self.ahead: list[tuple[int, float, bool]] = []
         """Decisions taken ahead for the asks that follow, the next one last; void when anything else changes."""
         self.at = instant(now)
-        self.window = plan.state.configuration.missing.window_microseconds
+        self.missing = plan.state.configuration.missing
+        self.window = self.missing.window_microseconds
+        self.life = self.missing.life
 
     def require_unfinished(self) -> None:
         """Raise if the experiment is over."""
@@ -185,23 +164,44 @@ class Draft:
         if position is not None:
             self.plan.touched.add(position)
 
-    def move(self, unit: Unit, after: int) -> None:
-        """Bring a unit into another state, and the counters of its arm with it."""
-        for state, change in ((unit.state, -1), (after, 1)):
-            if state in _COUNTER:
-                self.state.counters[_COUNTER[state], unit.arm] += change
-        unit.state = after
+    def happen(
+        self,
+        kind: str,
+        who: str | None,
+        name: str,
+        unit: Unit,
+        reward: float | None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        """Log an event of a unit, and let it do to the unit and its arm what `unit_lifecycle` says."""
+        before = STATES[unit.state]
+        step = self.life.steps[unit.state, UNIT_EVENTS[kind]]
+        after = STATES[step.after]
+        replaced = {REWARD: unit.reward, DEFAULT_VALUE: self.missing.default}.get(step.replaces)
+        self.log(kind, who, name, unit, reward=reward, counted=step.counts, replaced=replaced, details=details)
+        if step.counts and reward is not None:
+            self._count(unit.arm, reward, replaced)
+        if kind == "rewarded":
+            unit.told = reward
+        if kind != "expired":
+            unit.reward = reward
+        for counter, change in ((before.counter, -1), (after.counter, 1)):
+            if counter is not None:
+                self.state.counters[counter, unit.arm] += change
+        unit.state = step.after
+        if after.is_open:
+            self.expect(name, unit)
+        elif before.is_open and self.window is not None:
+            self.forget(self.due_at(unit), unit.decision)
 
-    def count(self, unit: Unit, reward: float) -> None:
-        """Let a reward into the estimates."""
+    def _count(self, arm: int, reward: float, replaced: float | None) -> None:
+        """Let a reward into the estimates, perhaps in the place of another."""
         self.ahead.clear()
-        self.state.stats.update(unit.arm, self.state.configuration.sign * reward)
-
-    def replace(self, unit: Unit, replaced: float, reward: float) -> None:
-        """Put a reward in the place of one that is in the estimates."""
-        self.ahead.clear()
-        sign = self.state.configuration.sign
-        self.state.stats.replace(unit.arm, sign * replaced, sign * reward)
+        sign, stats = self.state.configuration.sign, self.state.stats
+        if replaced is None:
+            stats.update(arm, sign * reward)
+        else:
+            stats.replace(arm, sign * replaced, sign * reward)
 
     def next_decision(self) -> tuple[int, float, bool]:
         """Return arm, probability and whether it was forced; for a row of asks all are taken at once."""
@@ -260,28 +260,12 @@ def tell(draft: Draft, request: Tell) -> ToldReward:
         if reward not in (unit.told, unit.reward):
             raise RewardConflict(
                 f"the reward of unit {name!r} was told before and is {unit.reward!r}; got {reward!r}",
-                hint=None
-                if draft.state.state == FINISHED
-                else "correct(unit, reward, reason) replaces it, and logs why",
+                hint=None if draft.state.state == FINISHED else Hint.CORRECT,
             )
         return _told(draft, name, unit, new=False)
     draft.require_unfinished()
     settle_if_due(draft, name, unit)
-    missing = draft.state.configuration.missing
-    before, after = unit.state, state_after_reward(unit.state, missing, window_open=draft.window is not None)
-    counted = after == IN_ESTIMATES
-    replaced = missing.value if counted and before == DEFAULTED and isinstance(missing, DefaultReward) else None
-    unit.told = unit.reward = reward
-    draft.log("rewarded", request.who, name, unit, reward=reward, counted=counted, replaced=replaced)
-    if replaced is not None:
-        draft.replace(unit, replaced, reward)
-    elif counted:
-        draft.count(unit, reward)
-    draft.move(unit, after)
-    if after == HELD:
-        draft.expect(name, unit)
-    elif before == WAITING and draft.window is not None:
-        draft.forget(draft.due_at(unit), unit.decision)
+    draft.happen("rewarded", request.who, name, unit, reward)
     return _told(draft, name, unit, new=True)
 
 
@@ -290,27 +274,12 @@ def correct(draft: Draft, request: Correct) -> ToldReward:
     name, unit = request.unit, _known(draft, request.unit)
     reward = draft.state.configuration.checked_reward(request.reward)
     if unit.reward is None:
-        raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint="tell(unit, reward)")
+        raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint=Hint.TELL)
     draft.require_unfinished()
     if reward == unit.reward:
         return _told(draft, name, unit, new=False)
     settle_if_due(draft, name, unit)
-    counted = unit.state == IN_ESTIMATES
-    replaced, unit.reward = unit.reward, reward
-    draft.log(
-        "corrected",
-        request.who,
-        name,
-        unit,
-        reward=reward,
-        counted=counted,
-        replaced=replaced if counted else None,
-        details={"reason": request.reason},
-    )
-    if counted:
-        draft.replace(unit, replaced, reward)
-    elif unit.state == HELD:
-        draft.expect(name, unit)
+    draft.happen("corrected", request.who, name, unit, reward, {"reason": request.reason})
     return _told(draft, name, unit, new=True)
 
 
@@ -318,16 +287,14 @@ def _known(draft: Draft, name: str) -> Unit:
     """Return a unit that was assigned."""
     unit = draft.units.get(name)
     if unit is None:
-        raise UnknownUnit(
-            f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint="ask(unit) comes first"
-        )
+        raise UnknownUnit(f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint=Hint.ASK_FIRST)
     return unit
 
 
 def _told(draft: Draft, name: str, unit: Unit, *, new: bool) -> ToldReward:
     """Return what is known of a unit's reward."""
     assert unit.reward is not None  # noqa: S101
-    return ToldReward(name, draft.state.names[unit.arm], unit.reward, unit.state == IN_ESTIMATES, new)
+    return ToldReward(name, draft.state.names[unit.arm], unit.reward, unit.counted, new)
 
 
 def _require_enrolling(draft: Draft, name: str) -> None:
@@ -335,7 +302,7 @@ def _require_enrolling(draft: Draft, name: str) -> None:
     if draft.state.state != ENROLLING:
         raise EnrolmentClosed(
             f"experiment {draft.state.name!r} is {draft.state.state} and takes no new units; got {name!r}",
-            hint="resume() takes new units again" if draft.state.state == PAUSED else None,
+            hint=Hint.RESUME if draft.state.state == PAUSED else None,
         )
 
 
@@ -344,30 +311,27 @@ MOST_SETTLED = 1_000
 
 
 def settle(draft: Draft, due_at: int, decision: int, name: str, arm: int, reward: float | None) -> None:
-    """Deal with a unit whose window has passed: count the reward held back, or apply the rule for missing ones."""
+    """Deal with a row of the table of what is pending whose window has passed."""
     unit = draft.units.get(name)
     if unit is None:
-        unit = Unit(arm, decision, due_at, 0.0, False)
-        unit.state, unit.reward = WAITING if reward is None else HELD, reward
-    missing = draft.state.configuration.missing
-    if reward is not None:
-        draft.log("counted", None, name, unit, reward=reward, counted=True)
-        draft.count(unit, reward)
-        draft.move(unit, IN_ESTIMATES)
-    elif isinstance(missing, DefaultReward):
-        draft.log("expired", None, name, unit, reward=missing.value, counted=True)
-        draft.count(unit, missing.value)
-        draft.move(unit, DEFAULTED)
+        unit = Unit(arm, decision, due_at - (draft.window or 0), 0.0, False)
+        if reward is not None:
+            unit.state, unit.reward = HELD, reward
+    _close_window(draft, name, unit)
+
+
+def _close_window(draft: Draft, name: str, unit: Unit) -> None:
+    """Count the reward held back, or apply the rule for missing ones."""
+    if unit.state == HELD:
+        draft.happen("counted", None, name, unit, unit.reward)
     else:
-        draft.log("expired", None, name, unit, counted=False)
-        draft.move(unit, state_after_expiry(missing))
-    draft.forget(due_at, decision)
+        draft.happen("expired", None, name, unit, draft.missing.default)
 
 
 def settle_if_due(draft: Draft, name: str, unit: Unit) -> None:
     """Settle a unit that is due but was not among those dealt with first."""
-    if draft.window is not None and unit.state in (WAITING, HELD) and draft.due_at(unit) <= draft.now:
-        settle(draft, draft.due_at(unit), unit.decision, name, unit.arm, unit.reward)
+    if draft.window is not None and STATES[unit.state].is_open and draft.due_at(unit) <= draft.now:
+        _close_window(draft, name, unit)
 
 
 HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {

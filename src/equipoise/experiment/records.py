@@ -43,9 +43,9 @@ class Assignment(NamedTuple):
 
 
 class ToldReward(NamedTuple):
-    """What is known of a unit's reward after it was told or corrected.
+    """The reward of a unit, after it was reported or corrected.
 
-    `counted` says whether it is in the estimates by now; `new` is False when it was told before and nothing changed.
+    `counted` says whether it is in the estimates by now; `new` is False if it was known before and nothing changed.
     """
 
     unit: str
@@ -72,10 +72,10 @@ class UnitStatus:
     at : datetime
         When it was assigned, in UTC.
     state : str
-        waiting, held (told, but not to be counted before the window has passed), counted, overdue, defaulted or
+        waiting, held (reported, but not counted before the window has passed), counted, overdue, defaulted or
         dropped.
     reward : float or None
-        As it was told, or corrected to since.
+        As reported, or as corrected since.
     counted : bool
         Whether that reward is in the estimates; a default that stands for it is not that reward.
     """
@@ -113,7 +113,7 @@ class Event:
     unit, arm, decision : str, str, int, or None
         Whom it is about, and the number of the decision that assigned the unit.
     reward : float or None
-        The reward that was told, corrected to, counted, or taken by default.
+        The reward as reported, corrected, counted, or taken by default.
     probability, forced
         Of an assignment.
     counted : bool or None
@@ -159,7 +159,7 @@ class History:
     assigned, rewarded : int array (points, arms)
         Units assigned and rewards in the estimates.
     mean, std : float array (points, arms)
-        Of the rewards in the estimates, as they were told; NaN where there are too few.
+        Of the rewards in the estimates, as reported; NaN where there are too few.
     """
 
     arms: tuple[str, ...]
@@ -203,11 +203,11 @@ class ArmStatus:
         Units assigned; rewards in the estimates; units whose reward is still to come into them. The first is the sum of
         the other two and `dropped`.
     held, overdue : int
-        Of those pending: told but held back until the window has passed; past their window without a reward.
+        Of those pending: reported but held back until the window has passed; past their window without a reward.
     defaulted, dropped : int
         Units past their window: of those rewarded, with the default value; left out of the estimates.
     mean, std : float or None
-        Of the rewards, as they were told.
+        Of the rewards, as reported.
     target_share, actual_share : float or None
         What the policy steers towards, with kept shares; what the arm got so far.
     low, high, half_width : float or None
@@ -294,7 +294,7 @@ class WhatIf:
     allocation, present_allocation : dict of float by arm
         Shares they ask for, those kept for arms included.
     reward, present_reward : float
-        Expected reward per unit under each, as rewards are told.
+        Expected reward per unit under each, in the unit of the rewards.
     error, present_error : float
         The objective's error under each; times 1 / sqrt(units) it is the expected error of an arm's mean.
     """

@@ -63,8 +63,8 @@ class Deadline(StoppingRule):
                 raise ValueError("no zone")
             instant = instant.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise InvalidInput(
-                f"at must be an instant with a zone, such as 2027-06-30T18:00:00+02:00; got {self.at!r}"
+            raise InvalidInput.of(
+                "at", "must be an instant with a zone, such as 2027-06-30T18:00:00+02:00", self.at
             ) from None
         self._set(at=instant.isoformat())
 

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from equipoise.experiment.missing_rewards import DefaultReward, DropUnit
 from equipoise.experiment.records import UnitStatus
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import (
-    DEFAULTED,
-    DROPPED,
-    HELD,
-    IN_ESTIMATES,
-    LATE_DEFAULTED,
-    LATE_DROPPED,
-    OVERDUE,
-    WAITING,
-)
+from equipoise.unit_lifecycle import OTHER, OVERDUE, REWARD, STATES, UNIT_EVENTS, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,17 +14,6 @@ if TYPE_CHECKING:
     from equipoise.experiment.missing_rewards import MissingReward
     from equipoise.experiment.state import State
     from equipoise.store import Transaction
-
-STATE_NAMES = {
-    WAITING: "waiting",
-    HELD: "held",
-    IN_ESTIMATES: "counted",
-    OVERDUE: "overdue",
-    DEFAULTED: "defaulted",
-    DROPPED: "dropped",
-    LATE_DEFAULTED: "defaulted",
-    LATE_DROPPED: "dropped",
-}
 
 
 class Unit:
@@ -53,6 +32,11 @@ class Unit:
         """The reward as it was told first; `reward` is what it was corrected to since."""
         self.reward: float | None = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether its reward is in the estimates."""
+        return STATES[self.state].estimate == REWARD
+
     def status(self, name: str, arms: Sequence[str], missing: MissingReward, now: int) -> UnitStatus:
         """Return the unit as people see it at a time; one that nobody has settled yet is overdue all the same."""
         state, window = self.state, missing.window_microseconds
@@ -65,43 +49,24 @@ class Unit:
             probability=self.probability,
             forced=self.forced,
             at=instant(self.assigned_at),
-            state=STATE_NAMES[state],
+            state=STATES[state].name,
             reward=self.reward,
-            counted=state == IN_ESTIMATES,
+            counted=self.counted,
         )
-
-
-def state_after_expiry(missing: MissingReward) -> int:
-    """Return the state of a unit without a reward when its window has passed."""
-    if isinstance(missing, DefaultReward):
-        return DEFAULTED
-    return DROPPED if isinstance(missing, DropUnit) else OVERDUE
-
-
-def state_after_reward(state: int, missing: MissingReward, *, window_open: bool) -> int:
-    """Return the state of a unit when its first reward is told."""
-    if state == WAITING:
-        return HELD if missing.hold and window_open else IN_ESTIMATES
-    if state == OVERDUE or missing.late == "count":
-        return IN_ESTIMATES
-    return LATE_DEFAULTED if state == DEFAULTED else LATE_DROPPED
 
 
 def read_units(rows: Iterable[Sequence[Any]], missing: MissingReward) -> dict[str, Unit]:
     """Return units from their events in the order of the log, as `Transaction.unit_events` gives them."""
     units: dict[str, Unit] = {}
-    for name, kind, arm, decision, at, reward, probability, forced, counted in rows:
+    life = missing.life
+    for name, kind, arm, decision, at, reward, probability, forced, _ in rows:
         if kind == "assigned":
             units[name] = Unit(arm, decision, at, probability, bool(forced))
             continue
         unit = units[name]
+        unit.state = life.after(unit.state, UNIT_EVENTS.get(kind, OTHER))
         if kind == "rewarded":
             unit.told = unit.reward = reward
-            unit.state = IN_ESTIMATES if counted else state_after_reward(unit.state, missing, window_open=True)
-        elif kind == "expired":
-            unit.state = state_after_expiry(missing)
-        elif kind == "counted":
-            unit.state = IN_ESTIMATES
         elif kind == "corrected":
             unit.reward = reward
     return units

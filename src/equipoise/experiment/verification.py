@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise import unit_lifecycle
-from equipoise.errors import EquipoiseError, ExperimentExists, VerificationFailed
-from equipoise.experiment.changes import UNIT_KINDS, apply_change, created_state
-from equipoise.experiment.missing_rewards import DefaultReward, DropUnit
+from equipoise import kernels
+from equipoise._version import __version__
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
+from equipoise.experiment.changes import apply_change, created_state
 from equipoise.experiment.records import Verification
 from equipoise.experiment.state import ENROLLING
-from equipoise.kernels import log_replay as kernel
-from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
-from equipoise.unit_lifecycle import HELD, WAITING
+from equipoise.kernels import log_replay
+from equipoise.store import schema
+from equipoise.store.schema import ARM_COLUMNS
+from equipoise.unit_lifecycle import ASSIGNED, COUNTER_OF, IS_OPEN, OTHER, UNIT_EVENTS, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from equipoise.store import Transaction
 
 _CHANGED = ARM_COLUMNS.index("changed")  # no log says it
-_HINT = "rebuild() writes the tables anew from the log"
 _PENDING = """
 SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
 FROM pending AS p LEFT JOIN events AS a {by_unit}
@@ -79,7 +79,7 @@ def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) 
     """Every unit with an open window is on the list of what is pending, once and rightly, and nobody else is."""
     window = replay.state.configuration.missing.window_microseconds
     states = replay.units.state[: replay.n_decisions]
-    is_open = np.zeros(0, bool) if window is None else (states == WAITING) | (states == HELD)
+    is_open = np.zeros(0, bool) if window is None else IS_OPEN[states]
     listed = 0
     for rows in transaction.stream(_PENDING.format(by_unit=transaction.database.by_unit), experiment):
         for decision, reward, after, fits in rows:
@@ -94,22 +94,9 @@ def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) 
 
 
 def _differ(what: str, expected: Any, got: Any) -> None:
-    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=_HINT)
+    raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=Hint.REBUILD)
 
 
-_CODES = dict(
-    zip(
-        UNIT_KINDS,
-        (
-            unit_lifecycle.ASSIGNED,
-            unit_lifecycle.REWARDED,
-            unit_lifecycle.COUNTED,
-            unit_lifecycle.EXPIRED,
-            unit_lifecycle.CORRECTED,
-        ),
-        strict=True,
-    )
-)
 _SELECT = """
 SELECT number, kind, unit, COALESCE(arm, -1), COALESCE(decision, -1), reward, probability, COALESCE(forced, 0),
     COALESCE(counted, 0), replaced, CASE WHEN unit IS NULL THEN details END, at
@@ -134,7 +121,7 @@ class Replay:
         self.n_events = 0
         self.n_decisions = 0
         self.configured = 0
-        self.units = kernel.new_units(1024)
+        self.units = log_replay.new_units(1024)
         self._state: State | None = None
 
     @property
@@ -161,8 +148,8 @@ class Replay:
             expected = np.arange(self.n_events + 1, self.n_events + 1 + len(rows))
             at = int(np.flatnonzero(expected != np.array(number))[0])
             self._differ(int(expected[at]), "is not in the log", f"the next is event {number[at]}")
-        events = kernel.Events(
-            np.array([_CODES.get(name, unit_lifecycle.OTHER) for name in kind], np.int64),
+        events = log_replay.Events(
+            np.array([UNIT_EVENTS.get(name, OTHER) for name in kind], np.int64),
             np.array(list(map(hash, unit)), np.int64),
             np.array(arm, np.int64),
             np.array(decision, np.int64),
@@ -178,24 +165,24 @@ class Replay:
             at = self._advance(events, rows, at)
         self.n_events += len(rows)
 
-    def _advance(self, events: kernel.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
+    def _advance(self, events: log_replay.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
         """Replay from one event on, up to the next that changes the experiment, and that too."""
-        if self._state is None or events.kind[at] == unit_lifecycle.OTHER:
+        if self._state is None or events.kind[at] == OTHER:
             self._change(rows[at])
             return at + 1
         interpreted = self.compare and not self._state.decider.is_compiled
-        mode = kernel.PAUSE if interpreted else kernel.COMPARE if self.compare else kernel.TRUST
+        mode = log_replay.PAUSE if interpreted else log_replay.COMPARE if self.compare else log_replay.TRUST
         at, why = self._run(events, at, len(rows), mode)
-        if why == kernel.SPECIAL and events.kind[at] == unit_lifecycle.ASSIGNED:
+        if why == log_replay.SPECIAL and events.kind[at] == ASSIGNED:
             self._compare(rows[at])
-            at, why = self._run(events, at, at + 1, kernel.TRUST)
-        if why not in (kernel.SAME, kernel.SPECIAL):
+            at, why = self._run(events, at, at + 1, log_replay.TRUST)
+        if why not in (log_replay.SAME, log_replay.SPECIAL):
             self._explain(rows[at], why)
         return at
 
-    def _run(self, events: kernel.Events, first: int, last: int, mode: int) -> tuple[int, int]:
+    def _run(self, events: log_replay.Events, first: int, last: int, mode: int) -> tuple[int, int]:
         state = self.state
-        at, why, self.n_decisions = kernel.replay(
+        at, why, self.n_decisions = log_replay.replay(
             events,
             first,
             last,
@@ -206,7 +193,7 @@ class Replay:
             self._design,
             state.configuration.warm_up,
             state.configuration.seed,
-            self._missing,
+            self._lives,
             self.units,
             self._tally,
         )
@@ -220,6 +207,8 @@ class Replay:
             if self._state is None:
                 if kind != "created":
                     self._differ(number, "should be the creation", f"it is {kind!r}")
+                if self.compare:
+                    self._check_version(data.get("kernels", 1))  # the first logs did not record it
                 self._state = created_state(self.name, at, data)
             else:
                 apply_change(self._state, kind, arm, data)
@@ -228,31 +217,34 @@ class Replay:
             self._prepare(self._state)
         except VerificationFailed:
             raise
-        except (EquipoiseError, LookupError, TypeError, ValueError) as error:
+        except (EquipoiseError, AttributeError, LookupError, TypeError, ValueError) as error:
             self._differ(number, "cannot be replayed", f"{kind}: {error}")
+
+    def _check_version(self, version: Any) -> None:
+        """Raise if other rules or another arithmetic than ours took the decisions."""
+        if version == kernels.VERSION:
+            return
+        newer = isinstance(version, int) and version > kernels.VERSION
+        which = "a newer equipoise" if newer else "the equipoise that the experiment was made with"
+        raise VerificationFailed(
+            f"the decisions of experiment {self.name!r} were taken by version {version!r} of the kernels; "
+            f"equipoise {__version__} has version {kernels.VERSION} and may decide otherwise",
+            event=1,
+            hint=f"verify with {which}; rebuilding and exporting work with this one too",
+        )
 
     def _prepare(self, state: State) -> None:
         """Bring what the compiled replay reads up to date."""
         stats, missing = state.stats, state.configuration.missing
         self._rule, self._design = state.decider.for_kernel()
-        self._tally = kernel.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
-        default = isinstance(missing, DefaultReward)
-        self._missing = kernel.Missing(
-            unit_lifecycle.DEFAULT
-            if default
-            else unit_lifecycle.DROP
-            if isinstance(missing, DropUnit)
-            else unit_lifecycle.WAIT,
-            missing.value if isinstance(missing, DefaultReward) else 0.0,
-            missing.late == "count",
-            missing.hold,
-            state.configuration.sign,
-        )
+        self._tally = log_replay.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
+        default = np.nan if missing.default is None else missing.default
+        self._lives = log_replay.Lives(missing.life.array, COUNTER_OF, default, state.configuration.sign)
 
     def _make_room(self, more: int) -> None:
         needed, size = self.n_decisions + more, self.units.arm.size
         if needed > size:
-            larger = kernel.new_units(max(needed, 2 * size))
+            larger = log_replay.new_units(max(needed, 2 * size))
             for new, old in zip(larger, self.units, strict=True):
                 new[:size] = old
             self.units = larger
@@ -264,30 +256,30 @@ class Replay:
             return  # the compiled part says so
         state = self.state
         if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision):
-            self._explain(row, kernel.BAD_ARM)
+            self._explain(row, log_replay.BAD_ARM)
 
     def _explain(self, row: Sequence[Any], why: int) -> None:
         """Raise with what was expected and what was got."""
         number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = row
         state = self.state
         where = f"({kind}, unit {unit!r})"
-        if why in (kernel.BAD_ARM, kernel.BAD_PROBABILITY, kernel.BAD_FORCED) and kind == "assigned":
+        if why in (log_replay.BAD_ARM, log_replay.BAD_PROBABILITY, log_replay.BAD_FORCED) and kind == "assigned":
             wanted, chance, was_forced = state.decider.decide(state.stats, self.n_decisions)
             got = f"{self._arm(arm)} with probability {probability!r}{', forced' * bool(forced)}"
             expected = f"{self._arm(wanted)} with probability {chance!r}{', forced' * was_forced}"
             self._differ(number, f"{where} should assign {expected}", got)
-        if why == kernel.BAD_ARM:
+        if why == log_replay.BAD_ARM:
             known = 0 <= decision < self.n_decisions
             expected = self._arm(int(self.units.arm[decision])) if known else "an arm that exists"
             self._differ(number, f"{where} should be about {expected}", self._arm(arm))
         expected, got = {
-            kernel.BAD_NUMBER: (f"should have decision number {self.n_decisions}", decision),
-            kernel.BAD_UNIT: ("should belong to a decision for its unit", f"decision {decision}"),
-            kernel.BAD_STATE: ("does not fit what happened to the unit before", reward),
-            kernel.BAD_COUNTED: (f"should{' not' * bool(counted)} count its reward", f"counted = {counted}"),
-            kernel.BAD_REPLACED: ("takes the wrong reward out of the estimates", replaced),
-            kernel.BAD_REWARD: ("counts the wrong reward", reward),
-            kernel.CLOSED: (f"comes while the experiment is {state.state}", "an assignment"),
+            log_replay.BAD_NUMBER: (f"should have decision number {self.n_decisions}", decision),
+            log_replay.BAD_UNIT: ("should belong to a decision for its unit", f"decision {decision}"),
+            log_replay.BAD_STATE: ("does not fit what happened to the unit before", reward),
+            log_replay.BAD_COUNTED: (f"should{' not' * bool(counted)} count its reward", f"counted = {counted}"),
+            log_replay.BAD_REPLACED: ("takes the wrong reward out of the estimates", replaced),
+            log_replay.BAD_REWARD: ("counts the wrong reward", reward),
+            log_replay.CLOSED: (f"comes while the experiment is {state.state}", "an assignment"),
         }[why]
         self._differ(number, f"{where} {expected}", got)
 
@@ -321,14 +313,14 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
         return False
     state = replay.state
     state.n_events += 1
-    transaction.append(experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
-    transaction.put_arms(experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
+    transaction.put(schema.events, experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
+    transaction.put(schema.arms, experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
     transaction.configure(experiment, state.configuration.to_json(), state.n_events)
     transaction.forget_all_pending(experiment)
     window = state.configuration.missing.window_microseconds
     if window is not None:
         states = replay.units.state[: replay.n_decisions]
-        is_open = (states == WAITING) | (states == HELD)
+        is_open = IS_OPEN[states]
         for rows in transaction.stream(_ASSIGNED, experiment):
             pending = []
             for decision, at, unit, arm in rows:
@@ -336,7 +328,7 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
                     told = replay.units.reward[decision].item()
                     pending.append((at + window, decision, unit, arm, None if np.isnan(told) else told))
             if pending:
-                transaction.put_pending(experiment, pending)
+                transaction.put(schema.pending, experiment, pending)
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
     return True
 
@@ -364,15 +356,13 @@ def copy(
     head = source.head(experiment)
     _, created_at, configuration = source.configuration(experiment)
     number = target.create(name, head.state, created_at, configuration)
-    target.put_arms(number, source.arms(experiment))
-    for columns, table, order, put in (
-        (EVENT_COLUMNS, "events", "number", target.append),
-        (PENDING_COLUMNS, "pending", "decision", target.put_pending),
-    ):
-        statement = f"SELECT {', '.join(columns)} FROM {table} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
+    target.put(schema.arms, number, source.arms(experiment))
+    for table, order in ((schema.events, "number"), (schema.pending, "decision")):
+        columns = ", ".join(table.columns.keys()[1:])
+        statement = f"SELECT {columns} FROM {table.name} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
         for rows in source.stream(statement, experiment):
-            put(number, rows)
-            if progress is not None and table == "events":
+            target.put(table, number, rows)
+            if progress is not None and table is schema.events:
                 progress(rows[-1][0], head.n_events)
     target.configure(number, configuration, head.configured)
     target.advance(number, head.state, head.n_events, head.n_decisions)

@@ -1,4 +1,7 @@
-"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision."""
+"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import compiled
-from equipoise.kernels.decision import RANDOM, decide_since, draw
+from equipoise.kernels.compiler import compiled
+from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw
 from equipoise.kernels.random import decision_uniform
-from equipoise.kernels.rules import WORK_ROWS, Rule
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
+    from equipoise.kernels.rules import Rule
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2
-MEAN, STD, TARGET, PROBABILITY = 0, 1, 2, 3
+MEAN, STD, PROBABILITY = 0, 1, 2
 
 
 class Design(NamedTuple):
@@ -36,7 +39,7 @@ class Design(NamedTuple):
 def new_design(active: IntArray, share: FloatArray, tracked_from: IntArray, per_arm: FloatArray) -> Design:
     """Return a design with its scratch space allocated."""
     n = active.size
-    counts, numbers, work = np.empty((3, n), np.int64), np.empty((4, n)), np.empty((WORK_ROWS, n))
+    counts, numbers, work = np.empty((3, n), np.int64), np.empty((3, n)), np.empty((WORK_ROWS, n))
     return Design(active, share, tracked_from, per_arm, counts, numbers, work)
 
 
@@ -78,7 +81,7 @@ def next_assignment(
     """
     active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
     own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
-    tracked, target, probability = counts[TRACKED], numbers[TARGET], numbers[PROBABILITY]
+    tracked, probability = counts[TRACKED], numbers[PROBABILITY]
     total, total_tracked, kept = 0, 0, 0.0
     for i in range(active.size):
         arm = active[i]
@@ -90,7 +93,7 @@ def next_assignment(
     uniform = decision_uniform(seed, 0, index)
     wanted, forced = RANDOM, True
     if not warm_up_chances(own_assigned, warm_up, probability):
-        wanted, forced = decide_since(
+        wanted, forced = decide(
             rule,
             design.per_arm,
             total + 1,
@@ -101,7 +104,6 @@ def next_assignment(
             total_tracked + 1,
             tracked,
             design.work,
-            target,
             probability,
         )
     if wanted != RANDOM:

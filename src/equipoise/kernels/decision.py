@@ -1,4 +1,7 @@
-"""The next decision of any built-in policy: a pure function of its rule and the statistics."""
+"""The next decision of any built-in policy: a pure function of its rule and the statistics.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+"""
 
 from __future__ import annotations
 
@@ -7,55 +10,68 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
+from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.pooling import believe
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
     BALANCE,
     CONFIDENCE_BALANCE,
+    DIFFERENCE,
     EPSILON_GREEDY,
     FIXED,
     FLOOR,
     IMPORTANCE,
     POOLED_BALANCE,
+    SAMPLE,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
     UCB_EXPLORE,
     UNIFORM,
     VARIANCE_SHARES,
+    WINDOWED,
     Rule,
 )
 from equipoise.kernels.solver import COLD, allocate
+from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
 
+RANDOM = -1
+"""Returned in place of an arm when the arm is to be drawn from the probabilities."""
 
-@compiled
-def _lacks_rewards(rule: Rule, pulls: IntArray) -> bool:
-    for i in range(pulls.size):
-        if pulls[i] < rule.rewards_needed:
-            return True
-    return False
+WORK_ROWS = SOLVER_ROWS + 3
+"""Rows of scratch a decision needs: those of the solver, the target, and the means and stds it is to solve for."""
+
+
+@inlined
+def is_forced(rule: Rule, t: int, fewest_assigned: int, fewest_rewards: int) -> bool:
+    """Say whether an arm must be pulled at step t whatever the estimates say.
+
+    Until every arm has the rewards its estimates need, arms take turns; after that an arm is forced while it has fewer
+    than forcing * sqrt(t) pulls [Fig. 2 line 4]. That counts assignments, so that rewards on their way do not draw
+    more people to the same arm.
+    """
+    return fewest_rewards < rule.rewards_needed or fewest_assigned < rule.forcing * math.sqrt(t)
+
+
+@inlined
+def _fewest(counts: IntArray) -> int:
+    """Return the first of the smallest."""
+    arm = 0
+    for i in range(counts.size):
+        if counts[i] < counts[arm]:
+            arm = i
+    return arm
 
 
 @compiled
 def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
-    """Return the arm that must be pulled whatever the estimates say, or -1.
-
-    Until every arm has the rewards its estimates need, arms take turns; after that an arm is forced while it has
-    fewer than forcing * sqrt(t) pulls [Fig. 2 line 4]. Both count assignments, so that rewards on their way do not
-    draw more people to the same arm.
-    """
-    fewest = 0
-    for i in range(assigned.size):
-        if assigned[i] < assigned[fewest]:
-            fewest = i
-    if _lacks_rewards(rule, pulls) or assigned[fewest] < rule.forcing * math.sqrt(t):
-        return fewest
-    return -1
+    """Return the arm that is pulled by force, which is one assigned least, or -1."""
+    arm = _fewest(assigned)
+    return arm if is_forced(rule, t, assigned[arm], pulls[_fewest(pulls)]) else -1
 
 
 @compiled
@@ -67,7 +83,7 @@ def _force_at_random(
     Until every arm has the rewards it needs, that is towards equal numbers of those who come (since arms changed);
     after that towards the arm that has too few.
     """
-    if _lacks_rewards(rule, pulls):
+    if pulls[_fewest(pulls)] < rule.rewards_needed:
         for i in range(target.size):
             target[i] = 1.0 / target.size
         track(WINDOWED, rule.window, rule.mixing, t, target, assigned, probability)
@@ -95,31 +111,21 @@ def decide(
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    work: FloatArray,
-    target: FloatArray,
-    probability: FloatArray,
-) -> tuple[int, bool]:
-    """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written."""
-    return decide_since(rule, per_arm, t, assigned, pulls, mean, std, t, assigned, work, target, probability)
-
-
-@compiled
-def decide_since(
-    rule: Rule,
-    per_arm: FloatArray,
-    t: int,
-    assigned: IntArray,
-    pulls: IntArray,
-    mean: FloatArray,
-    std: FloatArray,
     tracked_t: int,
     tracked: IntArray,
     work: FloatArray,
-    target: FloatArray,
     probability: FloatArray,
 ) -> tuple[int, bool]:
-    """Decide like `decide`, but track by the assignments since some step only; all else counts every one."""
-    n_arms = assigned.size
+    """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written.
+
+    The one place where the next arm is decided: `policies.compiled` calls it for `Bandit` and for live experiments in
+    Python, `kernels.assignment` for live experiments, `kernels.play` for simulations, where a faster copy of some of
+    its cases stands before the call.
+
+    Tracking compares a target with `tracked`, the assignments since the set of arms changed, which makes this the step
+    `tracked_t`; all else counts every assignment. Where nothing changed they are `t` and `assigned` again.
+    """
+    n_arms, target = assigned.size, work[-3]
     arm = forced_arm(rule, t, assigned, pulls)
     if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
         _force_at_random(rule, arm, tracked_t, tracked, pulls, work[0], probability)
@@ -221,13 +227,6 @@ def write_target(
         return False
     solve_for(rule, per_arm, believed_mean, believed_std, work, target)
     return True
-
-
-DIFFERENCE, RATIO, SAMPLE, WINDOWED = 0, 1, 2, 3
-MARGINAL = 4
-"""Needs no target, but what is believed of the arms; `kernels.margins` has it."""
-RANDOM = -1
-"""Returned in place of an arm when the arm is to be drawn from the probabilities."""
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 Usually one sweep over the arms per change, without a cube root, a division or a branch per arm. Covers the paper's
 objective without floors and with spread in every arm; `start` and `change` say when they cannot help, and
-`kernels.shares.allocate` does the rest.
+`kernels.solver.allocate` does the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from equipoise.kernels import approximate, approximate_inlined
+from equipoise.kernels.compiler import approximate, approximate_inlined
 from equipoise.kernels.solver import COLD, allocate, inverse_cube_roots, sum_of
 
 if TYPE_CHECKING:

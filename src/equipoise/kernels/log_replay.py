@@ -6,31 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from equipoise.kernels import compiled
 from equipoise.kernels.assignment import Design, next_assignment
+from equipoise.kernels.compiler import compiled
 from equipoise.kernels.moments import add_reward
-from equipoise.unit_lifecycle import (
-    ASSIGNED,
-    COUNTED,
-    DEFAULT,
-    DEFAULTED,
-    DROP,
-    DROPPED,
-    EXPIRED,
-    HELD,
-    IN_ESTIMATES,
-    LATE_DEFAULTED,
-    LATE_DROPPED,
-    N_DEFAULTED,
-    N_DROPPED,
-    N_HELD,
-    N_OVERDUE,
-    OTHER,
-    OVERDUE,
-    REWARDED,
-    WAIT,
-    WAITING,
-)
+from equipoise.unit_lifecycle import ASSIGNED, COUNTED, DEFAULT_VALUE, EXPIRED, NOTHING, OTHER, REWARD, WAITING
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
@@ -70,13 +49,15 @@ class Events(NamedTuple):
     replaced: FloatArray
 
 
-class Missing(NamedTuple):
-    """The rule for missing rewards as plain numbers; `sign` is -1 where small rewards are good."""
+class Lives(NamedTuple):
+    """The tables of `unit_lifecycle` for the rule in force, the default reward, and -1 where small rewards are good.
 
-    kind: int
-    value: float
-    late_counts: bool
-    hold: bool
+    They are handed over, and not constants here, since numba would not see that they changed.
+    """
+
+    steps: IntArray
+    counter_of: IntArray
+    default: float
     sign: float
 
 
@@ -117,7 +98,7 @@ def replay(
     design: Design,
     warm_up: int,
     seed: int,
-    missing: Missing,
+    lives: Lives,
     units: Units,
     tally: Tally,
 ) -> tuple[int, int, int]:
@@ -131,6 +112,7 @@ def replay(
     owner, arm_of, state_of, reward_of = units.unit, units.arm, units.state, units.reward
     assigned, pulls, mean, std = tally.assigned, tally.pulls, tally.mean, tally.std
     sums, counters = tally.sums, tally.counters
+    steps, counter_of, default, sign = lives.steps, lives.counter_of, lives.default, lives.sign
     for at in range(first, last):
         kind, arm, decision, reward = kinds[at], arms[at], decisions[at], rewards[at]
         if kind == OTHER:
@@ -165,66 +147,29 @@ def replay(
             return at, BAD_ARM, n_decisions
         state = state_of[decision]
         # What the event should have done: whether its reward counts now, and which one it takes the place of.
-        counts, replaces = False, np.nan
-        if kind == REWARDED:
-            if state == WAITING:
-                counts = not missing.hold
-                after = HELD if missing.hold else IN_ESTIMATES
-            elif state == OVERDUE:
-                counts, after = True, IN_ESTIMATES
-            elif state == DEFAULTED:
-                counts = missing.late_counts
-                replaces = missing.value if counts else np.nan
-                after = IN_ESTIMATES if counts else LATE_DEFAULTED
-            elif state == DROPPED:
-                counts = missing.late_counts
-                after = IN_ESTIMATES if counts else LATE_DROPPED
-            else:
-                return at, BAD_STATE, n_decisions
-        elif kind == COUNTED:
-            if state != HELD:
-                return at, BAD_STATE, n_decisions
-            if reward != reward_of[decision]:
-                return at, BAD_REWARD, n_decisions
-            counts, after = True, IN_ESTIMATES
-        elif kind == EXPIRED:
-            if state != WAITING:
-                return at, BAD_STATE, n_decisions
-            after = OVERDUE if missing.kind == WAIT else (DROPPED if missing.kind == DROP else DEFAULTED)
-            counts = missing.kind == DEFAULT
-            if counts and reward != missing.value:
-                return at, BAD_REWARD, n_decisions
-        else:
-            if state in (WAITING, OVERDUE, DEFAULTED, DROPPED):
-                return at, BAD_STATE, n_decisions
-            after = state
-            counts = state == IN_ESTIMATES
-            replaces = reward_of[decision] if counts else np.nan
+        after, counts, takes = steps[state, kind, 0], steps[state, kind, 1] == 1, steps[state, kind, 2]
+        if after < 0:
+            return at, BAD_STATE, n_decisions
+        if kind == COUNTED and reward != reward_of[decision]:
+            return at, BAD_REWARD, n_decisions
+        if kind == EXPIRED and counts and reward != default:
+            return at, BAD_REWARD, n_decisions
+        replaces = default if takes == DEFAULT_VALUE else reward_of[decision] if takes == REWARD else np.nan
         if counts != (counted_flags[at] != 0):
             return at, BAD_COUNTED, n_decisions
         recorded = replaced_values[at]
         if recorded != replaces and not (np.isnan(recorded) and np.isnan(replaces)):
             return at, BAD_REPLACED, n_decisions
-        if not np.isnan(replaces):
-            add_reward(arm, missing.sign * replaces, -1.0, pulls, mean, std, sums)
+        if takes != NOTHING:
+            add_reward(arm, sign * replaces, -1.0, pulls, mean, std, sums)
         if counts:
-            add_reward(arm, missing.sign * reward, 1.0, pulls, mean, std, sums)
+            add_reward(arm, sign * reward, 1.0, pulls, mean, std, sums)
         if kind != EXPIRED:
             reward_of[decision] = reward
         if after != state:
-            _count_state(state, arm, -1, counters)
-            _count_state(after, arm, 1, counters)
+            if counter_of[state] >= 0:
+                counters[counter_of[state], arm] -= 1
+            if counter_of[after] >= 0:
+                counters[counter_of[after], arm] += 1
             state_of[decision] = after
     return last, SAME, n_decisions
-
-
-@compiled
-def _count_state(state: int, arm: int, change: int, counters: IntArray) -> None:
-    if state == HELD:
-        counters[N_HELD, arm] += change
-    elif state == OVERDUE:
-        counters[N_OVERDUE, arm] += change
-    elif state in (DEFAULTED, LATE_DEFAULTED):
-        counters[N_DEFAULTED, arm] += change
-    elif state in (DROPPED, LATE_DROPPED):
-        counters[N_DROPPED, arm] += change

@@ -3,6 +3,8 @@
 Sums of rewards and of their squares are unevaluated pairs high + low of doubles (Dekker 1971, Numer. Math. 18). That
 makes the moments independent of the order of arrival, lets a reward be taken out again without a trace of its size,
 and merges two streams as if they had been one, to about 2^-100 of the sums where Welford's update keeps 2^-52.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -12,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import inlined
-from equipoise.kernels.instructions import fused_multiply_add
+from equipoise.kernels.compiler import fused_multiply_add, inlined
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 
-from equipoise.kernels import approximate_inlined, compiled, inlined
-from equipoise.kernels.decision import DIFFERENCE, RANDOM, RATIO, WINDOWED, decide, draw, write_target
+from equipoise.kernels.compiler import approximate_inlined, compiled, compiled_for_caller, inlined
+from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_forced, write_target
 from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, change, start
 from equipoise.kernels.incremental_solver import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
-from equipoise.kernels.rules import BALANCE, FLOOR, IMPORTANCE, POOLED_BALANCE, UNIFORM, WORK_ROWS, Rule
+from equipoise.kernels.rules import (
+    BALANCE,
+    DIFFERENCE,
+    FLOOR,
+    IMPORTANCE,
+    POOLED_BALANCE,
+    RATIO,
+    UNIFORM,
+    WINDOWED,
+    Rule,
+)
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray
@@ -117,13 +125,13 @@ def advance(
     per_arm: FloatArray,
     seed: int,
     replication: int,
-    until: int,
     checkpoints: IntArray,
     arena: Arena,
     out_pulls: IntArray,
     out_mean: FloatArray,
     out_std: FloatArray,
     out_target: FloatArray,
+    until: int,
 ) -> bool:
     """Play up to step `until`; return False if an external arm is out of rewards first."""
     # Arrays are taken out of the record once: passing it on would count references to all of them at every step.
@@ -143,7 +151,9 @@ def advance(
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
         least = pulls[fewest]
-        if not drawn and (rule.kind == UNIFORM or least < rule.rewards_needed or least < rule.forcing * math.sqrt(t)):
+        # `decision.decide` for the commonest cases, without its loops over the arms: who is forced is known from one
+        # count, and shares are kept up to date. The tests hold every decision against that of `Bandit`.
+        if not drawn and (rule.kind == UNIFORM or is_forced(rule, t, least, least)):
             arm = fewest
         else:
             arm = -1
@@ -154,7 +164,7 @@ def advance(
                 if warm:
                     arm = _clear_winner(kept_score, bits)
             if arm < 0:
-                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, work, score, probability)
+                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
                 warm = False
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))
@@ -190,19 +200,19 @@ INVALID = -1
 """In the place of an arm out of rewards: the function did not fill probabilities."""
 
 
-@numba.njit(nogil=True, error_model="numpy", fastmath=False)
+@compiled_for_caller
 def advance_with(
     filler: Any,
     parameters: Any,
     seed: int,
     replication: int,
-    until: int,
     checkpoints: IntArray,
     arena: Arena,
     out_pulls: IntArray,
     out_mean: FloatArray,
     out_std: FloatArray,
     out_target: FloatArray,
+    until: int,
 ) -> bool:
     """Play up to step `until`; return False if an external arm is out of rewards first.
 
@@ -239,8 +249,3 @@ def advance_with(
             passed += 1
     counters[STEP], counters[CHECKPOINT] = until, passed
     return True
-
-
-def is_compiled(function: Any) -> bool:
-    """Say whether numba compiled a function; with the compiler switched off, any function will do."""
-    return isinstance(function, type(advance_with)) if hasattr(advance_with, "py_func") else callable(function)

@@ -3,6 +3,8 @@
 Spreads are pulled towards their typical value and means towards their average, the more the less the arms seem to
 differ by anything but noise. The algebra is in docs/pooled-balance.md. Beliefs are written in units of the typical
 spread and from the average mean on, which leaves the optimal allocation as it is and keeps squares in range.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
+from equipoise.kernels.compiler import compiled
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray

@@ -2,6 +2,8 @@
 
 Nothing is remembered between calls, so the k-th decision or the s-th reward is the same whoever asks for it, in any
 order and on any number of workers. `numpy.random.Philox` gives the same words.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -11,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled, inlined
-from equipoise.kernels.instructions import high_product
+from equipoise.kernels.compiler import compiled, high_product, inlined
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray, IntArray

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
+from equipoise.kernels.compiler import compiled
 from equipoise.kernels.random import log_gamma_draw, make_normal, philox, unit
 
 if TYPE_CHECKING:

@@ -1,10 +1,11 @@
-"""What the compiled choice needs to know of a policy: one record for all of them, read by name."""
+"""What the kernels need to know of a policy: one record for all of them, read by name, and the codes in it.
+
+Numbers only, without numba, so that policies can import them at once.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 (
     UNIFORM,
@@ -19,9 +20,19 @@ from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
     THOMPSON_BALANCE,
     POOLED_BALANCE,
 ) = range(11)
+"""Kinds of rules."""
 
-WORK_ROWS = SOLVER_ROWS + 2
-"""Rows of scratch a choice needs: those of the solver, and the means and stds it is to solve for."""
+DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
+"""Ways to a pull: four follow a target; the last pulls what raises the trade-off most and needs no target."""
+
+TRACKINGS = {
+    "difference": DIFFERENCE,
+    "ratio": RATIO,
+    "sample": SAMPLE,
+    "windowed": WINDOWED,
+    "marginal": MARGINAL,
+}
+"""The same by the names that policies have for them."""
 
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
@@ -45,6 +56,7 @@ class Rule(NamedTuple):
     std_bound: float = 1.0
     smallest_std: float = 0.0
     exploration: float = 0.0
+    """The share of pulls at random in `EPSILON_GREEDY`; the curiosity of `POOLED_BALANCE`, which shares the field."""
     horizon: float = 1.0
     pooling: int = 0
     caution: float = 0.0

@@ -3,6 +3,8 @@
 With r_i = w mean_i, cost_i = power a_i, gap_i = max(r) - r_i and the multiplier written as max(r) + level, an arm
 above its floor has share_i = (cost_i / (level + gap_i))^(1 / (1 + power)): sums of non-negative numbers only, so
 nothing cancels however large the means are. One unknown is left, the level at which the shares add up to 1.
+
+A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from equipoise.kernels import compiled
+from equipoise.kernels.compiler import compiled
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray

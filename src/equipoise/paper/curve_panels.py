@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.charts import style
 from equipoise.charts.bands import finite
-from equipoise.charts.style import (
-    DASHES,
-    GREY,
-    LINES,
-    altair,
-    legend,
-    log_ticks,
-    pulls_axis,
-    styled,
-    taken_in_turn,
-    titled,
-)
+from equipoise.paper.findings import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,12 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from equipoise._types import FloatArray, IntArray
-    from equipoise.charts.style import AnyChart
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A curve; `spread`, if given, is drawn as a band of so much either way."""
+    """A curve; `spread`, if given, is the half-width of a band around it."""
 
     name: str
     step: IntArray
@@ -63,31 +52,31 @@ class Panel:
     rules: dict[float, str] = field(default_factory=dict)
 
 
-def curve_panels_chart(panels: Sequence[Panel], *, title: str, subtitle: str | list[str]) -> AnyChart:
-    """Draw the panels side by side; lines differ in colour and dashes, in the order in which they first appear."""
-    alt = altair()
+def curve_figure(panels: Sequence[Panel], *, key: str, caption: str, title: str, subtitle: str | list[str]) -> Figure:
+    """Draw panels side by side; lines differ in colour and dashes, in the order in which they first appear."""
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
     width = {1: 520, 2: 330}.get(len(panels), 250)
     drawn = [_panel(panel, names, width, total=width * len(panels)) for panel in panels]
-    return styled(titled(alt.hconcat(*drawn, spacing=32), title, subtitle))
+    chart = style.styled(style.titled(style.altair().hconcat(*drawn, spacing=32), title, subtitle))
+    return Figure(key=key, caption=caption, chart=chart.to_dict())
 
 
 def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
-    alt = altair()
+    alt = style.altair()
     lowest = 0.0 if panel.log_scale else -np.inf
     values = np.concatenate([line.value[np.isfinite(line.value) & (line.value > lowest)] for line in panel.lines])
     bottom, top = float(values.min()), float(values.max())
     rows = [row for line in panel.lines for row in _rows(line, log_scale=panel.log_scale)]
-    # No label is at the upper edge, where it would push the panel's title up.
+    # No label sits at the upper edge, where it would push the panel's title up.
     scale = (
         alt.Scale(type="log", nice=False) if panel.log_scale else alt.Scale(zero=True, nice=False, domainMax=1.05 * top)
     )
-    axis = alt.Axis(values=log_ticks(bottom, top), format="~g") if panel.log_scale else alt.Axis(tickCount=6)
+    axis = alt.Axis(values=style.log_ticks(bottom, top), format="~g") if panel.log_scale else alt.Axis(tickCount=6)
     y = alt.Y("value:Q", title=panel.y_title, scale=scale, axis=axis)
-    key = legend(names, total) if len(names) > 1 else None
-    colours = taken_in_turn(LINES, len(names))
+    key = style.legend(names, total) if len(names) > 1 else None
+    colours = style.taken_in_turn(style.LINES, len(names))
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=pulls_axis(np.concatenate([line.step for line in panel.lines])),
+        x=style.pulls_axis(np.concatenate([line.step for line in panel.lines])),
     )
     layers = [
         base.transform_filter(alt.FieldEqualPredicate(field="line", equal=name))
@@ -106,7 +95,7 @@ def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
             y=y,
             color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=key),
             strokeDash=alt.StrokeDash(
-                "line:N", scale=alt.Scale(domain=names, range=taken_in_turn(DASHES, len(names))), legend=key
+                "line:N", scale=alt.Scale(domain=names, range=style.taken_in_turn(style.DASHES, len(names))), legend=key
             ),
             tooltip=tooltip,
         )
@@ -138,17 +127,17 @@ def _rows(line: Line, *, log_scale: bool) -> list[dict[str, Any]]:
 def _rule_layers(rules: dict[float, str]) -> list[Any]:
     if not rules:
         return []
-    alt = altair()
+    alt = style.altair()
     base = alt.Chart(alt.Data(values=[{"step": step, "text": text} for step, text in rules.items()])).encode(x="step:Q")
     return [
-        base.mark_rule(color=GREY, strokeDash=[1, 3], strokeWidth=1.5),
-        # Written above the picture, where no curve is.
-        base.mark_text(baseline="bottom", color=GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
+        base.mark_rule(color=style.GREY, strokeDash=[1, 3], strokeWidth=1.5),
+        # Above the picture, where there are no curves.
+        base.mark_text(baseline="bottom", color=style.GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
     ]
 
 
 def settled_from(step: ArrayLike, value: ArrayLike, bound: float) -> int | None:
-    """Return the first step from which on the curve stays below a bound; None if it ends above it.
+    """Return the step from which the curve stays below a bound; None if it ends above it.
 
     Examples
     --------

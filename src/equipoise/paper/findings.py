@@ -1,4 +1,4 @@
-"""What one item of the reproduction found, as plain data: it is kept in a file, and the report is made from it."""
+"""Items to reproduce, what each one finds as plain data, and the expected numbers it is compared with."""
 
 from __future__ import annotations
 
@@ -16,10 +16,41 @@ import numpy as np
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
+
+    from equipoise.paper.instances import Work
 
 Cell = str | float | int | None
 """An entry of a table; numbers keep their digits until they are printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One thing to reproduce: a table or figure of the paper, or a study beyond it.
+
+    Attributes
+    ----------
+    name : str
+        As typed: "fig3-left".
+    title : str
+    place : str
+        Where it is in the paper; "beyond the paper" where it is not.
+    claim : str
+        What the paper says about it, in our words.
+    compute : function
+        Computes it with the simulations of a `Work`; the result does not depend on the number of workers.
+    n_steps : int
+        About how many steps the full reproduction simulates for it; the progress bar allots its length by them.
+    """
+
+    name: str
+    title: str
+    place: str
+    claim: str
+    compute: Callable[[Work], Finding]
+    n_steps: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +146,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """All that an item found.
+    """Everything an item found.
 
     Attributes
     ----------
@@ -155,9 +186,6 @@ class Finding:
         data = json.loads(text)
         parts = {"measured": Measured, "claims": Claim, "tables": Table, "figures": Figure}
         return cls(**data | {name: [part(**entry) for entry in data[name]] for name, part in parts.items()})
-
-
-FILE = "expected.toml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,24 +235,24 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Ours beside theirs."""
+    """Our number beside the expected one."""
 
     expected: Expected
     measured: Measured
 
     @property
     def allowed(self) -> float:
-        """Largest difference that is no miss: the tolerance and four standard errors of our mean."""
+        """Largest difference that still matches: the tolerance plus four standard errors of our mean."""
         return self.expected.tolerance + 4 * (self.measured.standard_error or 0.0)
 
     @property
     def holds(self) -> bool:
-        """Whether ours is what it must be."""
+        """Whether our number is close enough to the expected one."""
         return math.isfinite(self.measured.value) and abs(self.measured.value - self.expected.value) <= self.allowed
 
     @property
     def verdict(self) -> str:
-        """One word or two: "matches", "differs, as known" from what the paper prints, or "missed"."""
+        """Either "matches", "differs, as known" (from what the paper prints) or "missed"."""
         if not self.holds:
             return "missed"
         return "differs, as known" if self.expected.differs else "matches"
@@ -240,18 +268,13 @@ def expected_numbers() -> dict[str, Expected]:
     >>> number.place, number.paper, number.value
     ('Fig. 4', 0.0794, 0.078553)
     """
-    text = files("equipoise.paper").joinpath(FILE).read_text(encoding="utf-8")
-    numbers = [_expected(table) for table in tomllib.loads(text)["number"]]
+    text = files("equipoise.paper").joinpath("expected.toml").read_text(encoding="utf-8")
+    # The file gives a printed number that can be matched once.
+    numbers = [Expected(**{"value": table.get("paper")} | table) for table in tomllib.loads(text)["number"]]
     by_key = {number.key: number for number in numbers}
     if len(by_key) != len(numbers):
-        raise InvalidInput(f"{FILE}: keys must be unique")
+        raise InvalidInput("expected.toml: keys must be unique")
     return by_key
-
-
-def _expected(table: dict[str, Any]) -> Expected:
-    # A printed number that can be matched is written once.
-    fields: dict[str, Any] = {"value": table.get("paper")} | table
-    return Expected(**fields)
 
 
 def compare(measured: list[Measured]) -> list[Comparison]:
@@ -261,7 +284,7 @@ def compare(measured: list[Measured]) -> list[Comparison]:
 
 
 def _for_data(expected: Expected, measured: Measured) -> Expected:
-    """Return what is expected of the paper's own data if the number was measured on them: what is printed."""
+    """Return what to expect; on the paper's own data, the printed number."""
     if not measured.as_printed or expected.paper is None:
         return expected
     reason = "half a unit of the last digit printed"

@@ -1,19 +1,23 @@
-"""The arms that the paper's experiments are played on  [Sect. 2, Sect. 5, App. C]."""
+"""The arms of the paper's experiments, and the simulations that several items share  [Sect. 2, Sect. 5, App. C]."""
 
 from __future__ import annotations
 
+import csv
+import json
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.arms import Gaussian
-from equipoise.policies import ForcingBalance
+from equipoise.arms import Arms, Gaussian
+from equipoise.policies import ForcingBalance, Policy
+from equipoise.simulation import simulate
+from equipoise.simulation.runs import Runs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from equipoise._types import FloatArray
-    from equipoise.paper.item import Work
-    from equipoise.simulation.runs import Runs
 
 FIGURE_1 = Gaussian(mean=[1.0, 2.0], std=[1.0, 1.0])
 """Two arms that differ in their mean alone  [Fig. 1]."""
@@ -41,17 +45,84 @@ def treefrog_surrogate() -> Gaussian:
     >>> arms.n_arms, arms.mean.max(), arms.std.max()
     (64, np.float64(12.3352), np.float64(4.292))
     """
-    columns = read_columns("treefrog64_surrogate.csv", ("mean", "std"))
-    return Gaussian(mean=columns["mean"], std=columns["std"])
+    rows = read_rows("treefrog64_surrogate.csv")
+    return Gaussian(mean=column_of(rows, "mean"), std=column_of(rows, "std"))
 
 
-def read_columns(name: str, columns: tuple[str, ...]) -> dict[str, FloatArray]:
-    """Return columns of numbers of a CSV file that comes with this package; lines that start with # are comments."""
-    import csv
-
+def read_rows(name: str) -> list[dict[str, str]]:
+    """Read a CSV file that comes with this package; lines that start with # are comments."""
     text = files("equipoise.paper").joinpath("data", name).read_text(encoding="utf-8")
-    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-    return {column: np.array([float(row[column]) for row in rows]) for column in columns}
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def column_of(rows: list[dict[str, str]], name: str) -> FloatArray:
+    """Return a column of numbers."""
+    return np.array([float(row[name]) for row in rows])
+
+
+SEED = 2017
+"""Of every simulation here: the year of the paper, not searched for."""
+
+
+class Work:
+    """Simulates for the items, and nothing twice.
+
+    Parameters
+    ----------
+    quick : bool
+        Whether to take a tenth of the replications, at least 20.
+    workers : int, optional
+        Threads; one per core by default.
+    treefrog : Gaussian, optional
+        The 64 arms of the educational experiment, for those who have them.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps simulated so far.
+    on_progress : function of int
+        Called with the number of steps simulated so far.
+    """
+
+    def __init__(self, *, quick: bool = False, workers: int | None = None, treefrog: Gaussian | None = None) -> None:
+        self.quick, self.workers, self.given_treefrog = quick, workers, treefrog
+        self.n_steps = 0
+        self.on_progress: Callable[[int], None] = lambda _: None
+        self._played: dict[str, Runs] = {}
+
+    def replications(self, full: int) -> int:
+        """Return how many replications to play where `full` are right for the full reproduction."""
+        return min(full, max(20, full // 10)) if self.quick else full
+
+    def simulate(
+        self,
+        policies: Policy | Sequence[Policy],
+        arms: Arms,
+        horizon: int,
+        replications: int,
+        *,
+        checkpoints: Sequence[int] | None = None,
+    ) -> Runs:
+        """Return runs as `equipoise.simulate` does; `replications` are those of the full reproduction."""
+        # One policy at a time: another item may ask for it alone, or among others.
+        chosen = [policies] if isinstance(policies, Policy) else policies
+        options = {"horizon": horizon, "replications": self.replications(replications), "checkpoints": checkpoints}
+        return Runs.stacked([self._play(policy, arms, **options) for policy in chosen])
+
+    def _play(self, policy: Policy, arms: Arms, **options: Any) -> Runs:
+        key = json.dumps([policy.to_dict(), arms.to_dict(), options])
+        if key not in self._played:
+            before = self.n_steps
+            self._played[key] = simulate(
+                policy,
+                arms,
+                seed=SEED,
+                workers=self.workers,
+                progress=lambda done, _: self.on_progress(before + done),
+                **options,
+            )
+            self.n_steps = before + options["horizon"] * options["replications"]
+        return self._played[key]
 
 
 WEIGHT = 0.9

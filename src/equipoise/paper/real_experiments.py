@@ -1,29 +1,27 @@
-"""Two published experiments as arms to play on: what people, means and spreads each of their arms had."""
+"""Two published experiments, and policies replayed on them: what participants gain and what accuracy it costs."""
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
-from importlib.resources import files
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
-from equipoise.policies import UCB, Fixed, ForcingBalance, ThompsonSampling
+from equipoise.paper.instances import Work, column_of, read_rows
+from equipoise.policies import UCB, Fixed, ForcingBalance, Policy, ThompsonSampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from equipoise._types import FloatArray, IntArray
-    from equipoise.paper.item import Work
-    from equipoise.policies import Policy
     from equipoise.simulation.runs import Runs
 
 GROUP = 10
-"""People of the flu experiment who are sent the same message at once."""
+"""How many people of the flu experiment are sent the same message at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +63,7 @@ class RealExperiment:
 
     @property
     def shares(self) -> FloatArray:
-        """The shares of participants that the arms really had."""
+        """The shares of participants that the arms had."""
         return np.asarray(self.people / self.n_people)
 
     @property
@@ -84,13 +82,13 @@ def effort_experiment() -> RealExperiment:
     >>> effort.arms.n_arms, effort.n_people, effort.names[0]
     (18, 9861, '80 cents to gain')
     """
-    rows = _rows("effort_incentives.csv")
+    rows = read_rows("effort_incentives.csv")
     return RealExperiment(
         citation="DellaVigna and Pope 2018",
         outcome="button presses",
         names=tuple(row["arm"] for row in rows),
-        people=_numbers(rows, "n").astype(np.int64),
-        arms=Gaussian(mean=_numbers(rows, "mean"), std=_numbers(rows, "sd")),
+        people=column_of(rows, "n").astype(np.int64),
+        arms=Gaussian(mean=column_of(rows, "mean"), std=column_of(rows, "sd")),
     )
 
 
@@ -106,8 +104,8 @@ def flu_experiment() -> RealExperiment:
     >>> flu.arms.n_arms, flu.n_people, flu.n_pulls, flu.names[-1]
     (23, 689693, 68969, 'usual care (no message)')
     """
-    rows = _rows("flu_messages.csv")
-    people, vaccinated = (_numbers(rows, column).astype(np.int64) for column in ("n", "vaccinated"))
+    rows = read_rows("flu_messages.csv")
+    people, vaccinated = (column_of(rows, column).astype(np.int64) for column in ("n", "vaccinated"))
     probability = vaccinated / people
     return RealExperiment(
         citation="Milkman et al. 2022",
@@ -119,22 +117,16 @@ def flu_experiment() -> RealExperiment:
     )
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    text = files("equipoise.paper").joinpath("data", name).read_text(encoding="utf-8")
-    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-
-
-def _numbers(rows: list[dict[str, str]], column: str) -> FloatArray:
-    return np.array([float(row[column]) for row in rows])
-
-
 TRIAL, BALANCE, BANDIT, THOMPSON = "as it was run", "ForcingBalance", "UCB", "Thompson sampling"
 
 BONUS = math.sqrt(2)
-"""Of UCB1 for Gaussian rewards, in standard deviations; UCB is told the largest, more than an experimenter knows."""
+"""Of UCB1 for Gaussian rewards, in standard deviations; UCB knows the largest, more than an experimenter does."""
 
 WIDER = (2.0, 3.0, 4.0, 6.0)
-"""Larger ones: a dial of a kind, from a bandit to equal shares."""
+"""Wider bonuses make UCB a dial of a kind, from a bandit to equal shares."""
+
+EFFORT_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+FLU_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)
 
 
 class Mean(NamedTuple):
@@ -186,44 +178,88 @@ class GainAndLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Runs of policies on a real experiment; those of Thompson sampling are fewer, it is slow.
+    """Runs of policies on a real experiment, and each policy against the experiment as it was run.
 
-    The first of the bandits has the bonus of UCB1, the others wider ones.
+    The first of the UCB runs has the bonus of UCB1, the others wider ones. Thompson sampling is slow and has fewer
+    replications.
     """
 
     experiment: RealExperiment
+    reward_weights: tuple[float, ...]
     bonuses: tuple[float, ...]
-    trial: Runs
-    balance: Runs
-    bandits: Runs
-    thompson: Runs
+    trial_runs: Runs
+    dial_runs: Runs
+    ucb_runs: Runs
+    thompson_runs: Runs
 
-    @property
-    def reward_weights(self) -> list[float]:
-        """Dial positions that were played."""
-        return [float(policy.reward_weight) for policy in self.balance.policies]  # type: ignore[attr-defined]
-
-    @property
-    def bandit(self) -> Runs:
-        """UCB with the bonus of UCB1."""
-        return self.bandits.select(policies=[0])
-
-    def compared(self) -> list[GainAndLoss]:
-        """Return every policy against the experiment as it was run, which is the first."""
-        weighted = [(self.balance.select(policies=[k]), w) for k, w in enumerate(self.reward_weights)]
-        bonuses = [(self.bandits.select(policies=[k]), bonus) for k, bonus in enumerate(self.bonuses)]
+    @cached_property
+    def rows(self) -> list[GainAndLoss]:
+        """Every policy; the first is the experiment as it was run."""
+        dial = [(self.dial_runs.select(policies=[k]), weight) for k, weight in enumerate(self.reward_weights)]
+        ucb = [(self.ucb_runs.select(policies=[k]), bonus) for k, bonus in enumerate(self.bonuses)]
         return [
-            self._compare(self.trial, TRIAL),
-            *(self._compare(runs, BALANCE, reward_weight=weight) for runs, weight in weighted),
-            *(self._compare(runs, BANDIT, bonus=bonus) for runs, bonus in bonuses),
-            self._compare(self.thompson, THOMPSON),
+            self._compare(self.trial_runs, TRIAL),
+            *(self._compare(runs, BALANCE, reward_weight=weight) for runs, weight in dial),
+            *(self._compare(runs, BANDIT, bonus=bonus) for runs, bonus in ucb),
+            self._compare(self.thompson_runs, THOMPSON),
         ]
+
+    def of(self, policy: str) -> GainAndLoss:
+        """Return the first row of a policy: of UCB, the one with the usual bonus."""
+        return next(row for row in self.rows if row.policy == policy)
+
+    def at(self, reward_weight: float) -> GainAndLoss:
+        """Return ForcingBalance at a weight."""
+        return next(row for row in self.rows if row.reward_weight == reward_weight)
+
+    @property
+    def dial(self) -> list[GainAndLoss]:
+        """ForcingBalance at all weights."""
+        return [row for row in self.rows if row.policy == BALANCE]
+
+    @property
+    def ucb(self) -> list[GainAndLoss]:
+        """UCB with all bonuses, the usual one first."""
+        return [row for row in self.rows if row.policy == BANDIT]
+
+    def above(self, row: GainAndLoss) -> float:
+        """Return how much more ForcingBalance gains than a policy at the same loss, interpolated between weights."""
+        loss, gain = ([getattr(one, name).value for one in self.dial] for name in ("loss", "gain"))
+        return float(np.interp(row.loss.value, np.maximum.accumulate(loss), gain)) - row.gain.value
+
+    def regrets(self, reward_weight: float) -> dict[str, Mean]:
+        """Return the mean rescaled regret of each policy at a weight."""
+        runs = {
+            BALANCE: self.dial_runs.select(policies=[self.reward_weights.index(reward_weight)]),
+            TRIAL: self.trial_runs,
+            BANDIT: self.ucb_runs.select(policies=[0]),
+            THOMPSON: self.thompson_runs,
+        }
+        return {name: _mean(some.rescaled_regret(reward_weight=reward_weight)[0, :, -1]) for name, some in runs.items()}
+
+    def price(self, reward_weight: float) -> float:
+        """Return the total outcome that a weight gives up to make the average standard error one percent smaller.
+
+        That is what the weight means for this experiment: w times the reward less 1 - w times the error is largest
+        where one more percent of accuracy costs exactly this.
+        """
+        one_percent = float(error(self.experiment.shares, self.experiment.arms.std)) / 100
+        odds = (1 - reward_weight) / reward_weight if reward_weight > 0 else np.inf
+        return float(self.experiment.n_people * one_percent * odds)
+
+    def optimum(self, reward_weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+        """Return relative loss and total gain of the best fixed shares, had the arms been known beforehand."""
+        arms, trial = self.experiment.arms, self.experiment.shares
+        best = [optimal_allocation(arms.mean, arms.std, reward_weight=weight) for weight in reward_weights]
+        loss = [float(error(shares, arms.std) / error(trial, arms.std)) - 1 for shares in best]
+        gain = [self.experiment.n_people * float((shares - trial) @ arms.mean) for shares in best]
+        return np.array(loss), np.array(gain)
 
     def _compare(
         self, runs: Runs, name: str, *, reward_weight: float | None = None, bonus: float | None = None
     ) -> GainAndLoss:
         # Rewards are common to all policies, so the same replications of both are compared.
-        trial = self.trial.select(replications=runs.replications.tolist())
+        trial = self.trial_runs.select(replications=runs.replications.tolist())
         had = float(reward(self.experiment.shares, self.experiment.arms.mean))
         more = runs.reward()[0, :, -1] - had
         return GainAndLoss(
@@ -240,91 +276,50 @@ class Replay:
             n_replications=int(runs.replications.size),
         )
 
-    def regrets(self, reward_weight: float) -> dict[str, Mean]:
-        """Return the mean rescaled regret of each policy at a weight."""
-        own = self.balance.select(policies=[self.reward_weights.index(reward_weight)])
-        runs = {BALANCE: own, TRIAL: self.trial, BANDIT: self.bandit, THOMPSON: self.thompson}
-        return {name: _mean(some.rescaled_regret(reward_weight=reward_weight)[0, :, -1]) for name, some in runs.items()}
 
-    def price(self, reward_weight: float) -> float:
-        """Return the total outcome that is given up at a weight to make the average standard error one percent smaller.
-
-        That is what the weight means for this experiment: w times the reward less 1 - w times the error is largest
-        where one more percent of accuracy costs just so much.
-        """
-        one_percent = float(error(self.experiment.shares, self.experiment.arms.std)) / 100
-        odds = (1 - reward_weight) / reward_weight if reward_weight > 0 else np.inf
-        return float(self.experiment.n_people * one_percent * odds)
-
-    def optimum(self, reward_weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return relative loss and total gain of the best fixed shares, for one who knew the arms beforehand."""
-        arms, trial = self.experiment.arms, self.experiment.shares
-        best = [optimal_allocation(arms.mean, arms.std, reward_weight=weight) for weight in reward_weights]
-        loss = [float(error(shares, arms.std) / error(trial, arms.std)) - 1 for shares in best]
-        gain = [self.experiment.n_people * float((shares - trial) @ arms.mean) for shares in best]
-        return np.array(loss), np.array(gain)
+def replay_effort(work: Work) -> Replay:
+    """Replay the 18 incentives with the 9,861 people they had."""
+    return _replay(work, effort_experiment(), EFFORT_WEIGHTS, (BONUS, *WIDER), 200, 6 if work.quick else 60)
 
 
-@dataclass(frozen=True)
-class Results:
-    """Every policy against the experiment as it was run, by name and weight."""
-
-    replay: Replay
-    rows: list[GainAndLoss]
-
-    def at(self, reward_weight: float) -> GainAndLoss:
-        """Return ForcingBalance at a weight."""
-        return next(row for row in self.rows if row.reward_weight == reward_weight)
-
-    def of(self, policy: str) -> GainAndLoss:
-        """Return a policy without a weight."""
-        return next(row for row in self.rows if row.policy == policy)  # of UCB, the one with the usual bonus
-
-    @property
-    def dial(self) -> list[GainAndLoss]:
-        """ForcingBalance at all weights."""
-        return [row for row in self.rows if row.policy == BALANCE]
-
-    @property
-    def bandits(self) -> list[GainAndLoss]:
-        """UCB with all bonuses, the usual one first."""
-        return [row for row in self.rows if row.policy == BANDIT]
-
-    def above(self, row: GainAndLoss) -> float:
-        """Return how much more ForcingBalance gains than a policy at the same loss, between its weights."""
-        loss, gain = ([getattr(one, name).value for one in self.dial] for name in ("loss", "gain"))
-        return float(np.interp(row.loss.value, np.maximum.accumulate(loss), gain)) - row.gain.value
-
-
-def replay(
+def replay_flu(
     work: Work,
-    experiment: RealExperiment,
-    reward_weights: Sequence[float],
-    *,
-    replications: int,
-    thompson_replications: int,
+    reward_weights: tuple[float, ...] = FLU_WEIGHTS,
     bonuses: tuple[float, ...] = (BONUS, *WIDER),
 ) -> Replay:
-    """Play an experiment with as many people as it had: as it was run, at the weights, by UCB and Thompson sampling."""
+    """Replay the 22 messages and the usual care with the 689,693 people they had, ten at a time."""
+    replications = (8, 6) if work.quick else (40, 20)
+    return _replay(work, flu_experiment(), reward_weights, bonuses, *replications)
 
-    def played(policies: Sequence[Policy], count: int) -> Runs:
-        return work.simulate(
-            list(policies), experiment.arms, experiment.n_pulls, count, checkpoints=[experiment.n_pulls]
-        )
+
+def _replay(
+    work: Work,
+    experiment: RealExperiment,
+    reward_weights: tuple[float, ...],
+    bonuses: tuple[float, ...],
+    replications: int,
+    thompson_replications: int,
+) -> Replay:
+    """Play an experiment as it was run, at the weights, by UCB and by Thompson sampling, with all its people."""
+
+    def played(policies: Sequence[Policy], count: int = replications) -> Runs:
+        horizon = experiment.n_pulls
+        return work.simulate(policies, experiment.arms, horizon, count, checkpoints=[horizon])
 
     spread = float(experiment.arms.std.max())
     return Replay(
         experiment=experiment,
+        reward_weights=reward_weights,
         bonuses=bonuses,
-        trial=played([Fixed(allocation=tuple(experiment.shares.tolist()))], replications),
-        balance=played([ForcingBalance(reward_weight=weight) for weight in reward_weights], replications),
-        bandits=played([UCB(scale=bonus * spread) for bonus in bonuses], replications),
-        thompson=played([ThompsonSampling(draws=1)], thompson_replications),
+        trial_runs=played([Fixed(allocation=tuple(experiment.shares.tolist()))]),
+        dial_runs=played([ForcingBalance(reward_weight=weight) for weight in reward_weights]),
+        ucb_runs=played([UCB(scale=bonus * spread) for bonus in bonuses]),
+        thompson_runs=played([ThompsonSampling(draws=1)], thompson_replications),
     )
 
 
 def _mean(values: FloatArray) -> Mean:
-    # What is the same in every replication has no standard error but that of rounding.
+    # Values that are the same in every replication differ by rounding only.
     is_same = np.ptp(values) <= 1e-9 * abs(values).max()
     return Mean(float(values.mean()), 0.0 if is_same else float(values.std(ddof=1) / np.sqrt(values.size)))
 

@@ -1,32 +1,34 @@
-"""Compute the items that are asked for, keep each one as soon as it is done, and judge what came out."""
+"""Compute items, keep each one as soon as it is done, and judge what came out."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import equipoise
-from equipoise.charts.style import unchecked_parts
 from equipoise.errors import InvalidInput, UnknownName
-from equipoise.paper.findings import Claim, Comparison, Finding, compare
-from equipoise.paper.item import Work
+from equipoise.files import replacing
+from equipoise.paper.findings import Claim, Comparison, Finding, Item, compare
+from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from equipoise.arms import Gaussian
-    from equipoise.paper.item import Item
 
-KEPT = "items"
-"""Folder of the finished items, in that of the report."""
+
+class Progress(NamedTuple):
+    """How far an item is: steps simulated so far, or what it found, now or in an earlier run."""
+
+    item: Item
+    n_steps: int = 0
+    finding: Finding | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +41,18 @@ class Reproduction:
     findings : tuple of Finding
         One per item.
     quick : bool
-    seconds : float
-        How long the items took that were computed now.
     n_kept : int
-        Items that had been computed before.
+        How many were computed by an earlier run.
     """
 
     items: tuple[Item, ...]
     findings: tuple[Finding, ...]
     quick: bool
-    seconds: float
-    n_kept: int
+    n_kept: int = 0
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """Every number that must come out, beside ours."""
+        """Our numbers beside the expected ones."""
         return [comparison for finding in self.findings for comparison in compare(finding.measured)]
 
     @property
@@ -91,9 +90,7 @@ def reproduce(
     again: bool = False,
     treefrog: Gaussian | None = None,
     workers: int | None = None,
-    on_start: Callable[[Item, bool], None] | None = None,
-    on_progress: Callable[[Item, int], None] | None = None,
-    on_end: Callable[[Item, Finding], None] | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Reproduction:
     """Compute items and judge them.
 
@@ -102,15 +99,17 @@ def reproduce(
     names : sequence of str
         Of items; all by default.
     folder : path, optional
-        Where finished items are kept, and taken from if they were computed by the same code with the same settings.
+        Where to keep finished items. Those that the same code computed with the same settings are read from there.
     quick : bool
         Fewer replications.
     again : bool
-        Compute what is kept, too.
+        Compute kept items again.
     treefrog : Gaussian, optional
         The 64 arms of the educational experiment, for those who have them; the surrogate by default.
-    on_start, on_progress, on_end : functions, optional
-        Called with each item, and whether it was kept, the steps simulated so far, or what was found.
+    workers : int, optional
+        Threads; one per core by default.
+    on_progress : function of Progress
+        Called when an item starts, while it simulates, and with its finding.
 
     Examples
     --------
@@ -119,71 +118,46 @@ def reproduce(
     ([], ['differs, as known', 'differs, as known', 'matches'])
     """
     items = chosen_items(names)
-    kept = None if folder is None else _prepared(folder)
-    start = time.perf_counter()
+    kept = None if folder is None else _made(folder / "items")
     work = Work(quick=quick, workers=workers, treefrog=treefrog)
     findings, n_kept = [], 0
     for item in items:
+        on_progress(Progress(item))
         path = None if kept is None else kept / f"{item.name}.json"
         finding = None if path is None or again else _load(path, work)
-        if on_start is not None:
-            on_start(item, finding is not None)
-        if finding is not None:
-            n_kept += 1
-        else:
-            with _told(work, item, on_progress):
-                finding = _computed(item, work)
+        n_kept += finding is not None
+        if finding is None:
+            finding = _compute(item, work, on_progress)
             if path is not None:
                 _keep(path, finding, work)
         findings.append(finding)
-        if on_end is not None:
-            on_end(item, finding)
-    return Reproduction(
-        items=items,
-        findings=tuple(findings),
-        quick=quick,
-        seconds=time.perf_counter() - start,
-        n_kept=n_kept,
-    )
+        on_progress(Progress(item, finding.n_steps, finding))
+    return Reproduction(items=items, findings=tuple(findings), quick=quick, n_kept=n_kept)
 
 
-def _computed(item: Item, work: Work) -> Finding:
+def _compute(item: Item, work: Work, on_progress: Callable[[Progress], None]) -> Finding:
     before, start = work.n_steps, time.perf_counter()
-    with unchecked_parts():
-        finding = item.compute(work)
+    work.on_progress = lambda n_steps: on_progress(Progress(item, n_steps - before))
+    finding = item.compute(work)
     return replace(finding, n_steps=work.n_steps - before, seconds=time.perf_counter() - start)
 
 
-@contextmanager
-def _told(work: Work, item: Item, on_progress: Callable[[Item, int], None] | None) -> Iterator[None]:
-    before = work.n_steps
-    work.on_progress = None if on_progress is None else lambda done: on_progress(item, done - before)
+def _made(folder: Path) -> Path:
+    """Make a folder, before anything is computed that could not be kept for want of it."""
     try:
-        yield
-    finally:
-        work.on_progress = None
-
-
-def _prepared(folder: Path) -> Path:
-    """Return the folder for finished items; it is made now, so that nothing computed is lost for want of it."""
-    try:
-        (folder / KEPT).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"{folder} must be a folder to write to; got {error.strerror or error}") from error
-    return folder / KEPT
+        raise InvalidInput(f"{folder.parent} must be a folder to write to; got {error.strerror or error}") from error
+    return folder
 
 
 def _keep(path: Path, finding: Finding, work: Work) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with replacing(path) as partial:
         partial.write_text(json.dumps({"made_by": _made_by(work), "finding": finding.to_json()}), encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _load(path: Path, work: Work) -> Finding | None:
-    """Return a kept finding; None if there is none, or if other code or settings made it."""
+    """Read a kept finding; return None if there is none, or if other code or settings made it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return Finding.from_json(data["finding"]) if data["made_by"] == _made_by(work) else None
@@ -192,7 +166,7 @@ def _load(path: Path, work: Work) -> Finding | None:
 
 
 def _made_by(work: Work) -> dict[str, object]:
-    """Return what determines the findings: settings, and the code as it is."""
+    """Return what determines a finding: the settings and the code."""
     arms = None if work.given_treefrog is None else work.given_treefrog.to_dict()
     return {"quick": work.quick, "treefrog": arms, "code": _code_digest()}
 

@@ -16,26 +16,12 @@ import numpy as np
 
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
-from equipoise.paper.educational_policies import (
-    BASELINES,
-    GAFS,
-    HORIZON,
-    N_ARMS,
-    OPTIMUM,
-    UNIFORM,
-    WEIGHTS,
-    Printed,
-    printed,
-)
+from equipoise.paper import educational_runs as fig6
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from equipoise._types import FloatArray
-
-MEAN_MAX, STD_MAX = 12.335, 4.292
-"""The largest mean and standard deviation, as `solve_constants` finds them, to the digits that the table supports."""
-
 
 # Constants: what the largest mean and the largest standard deviation must be
 
@@ -47,35 +33,39 @@ class Constants(NamedTuple):
     std_max: float
 
 
+CONSTANTS = Constants(12.335, 4.292)
+"""As `solve_constants` finds them, to the digits that the table supports."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowEquation:
-    """What a row says of the two constants: of_mean * mean_max + of_std * std_max = regret, to rounding.
+    """What a row says about the two constants: of_mean * mean_max + of_std * std_max = regret, to rounding.
 
-    The rescaled regret is sqrt(n) times what the optimum has more of w * reward - (1 - w) * error, and the table prints
-    rewards as multiples of one constant and errors as multiples of the other.
+    The rescaled regret is sqrt(n) times how far a row is below the optimum in w * reward - (1 - w) * error. The table
+    prints rewards as multiples of one constant and errors as multiples of the other.
 
     Attributes
     ----------
     of_mean, of_std, regret : Printed
-        Each with how far it may be off, for all the numbers in it were rounded.
+        Each with how far it may be off, since all the numbers in it are rounded.
     """
 
     row: str
     reward_weight: float
-    of_mean: Printed
-    of_std: Printed
-    regret: Printed
+    of_mean: fig6.Printed
+    of_std: fig6.Printed
+    regret: fig6.Printed
 
-    def left_side(self, constants: Constants) -> float:
-        """Return the regret that the constants give the row."""
+    def left_side(self, constants: Constants = CONSTANTS) -> float:
+        """Return the regret that the constants imply for the row."""
         return self.of_mean.value * constants.mean_max + self.of_std.value * constants.std_max
 
-    def slack(self, constants: Constants) -> float:
+    def slack(self, constants: Constants = CONSTANTS) -> float:
         """Return how far the two sides may be apart because of rounding alone."""
         of_mean, of_std = self.of_mean.rounding, self.of_std.rounding
         return of_mean * constants.mean_max + of_std * constants.std_max + self.regret.rounding
 
-    def holds(self, constants: Constants) -> bool:
+    def holds(self, constants: Constants = CONSTANTS) -> bool:
         """Return whether the row agrees with the constants, to rounding."""
         return abs(self.left_side(constants) - self.regret.value) <= self.slack(constants)
 
@@ -86,28 +76,28 @@ def row_equation(row: str, reward_weight: float) -> RowEquation:
     Examples
     --------
     >>> uniform = row_equation("Uniform", 0.95)
-    >>> round(uniform.left_side(Constants(12.335, 4.292)), 2), uniform.regret.value
+    >>> round(uniform.left_side(), 2), uniform.regret.value
     (20.57, 20.49)
     """
-    root = math.sqrt(HORIZON)
-    best, own = ({c: printed(r, c, reward_weight) for c in ("reward", "error")} for r in (OPTIMUM, row))
+    root = math.sqrt(fig6.HORIZON)
+    best, own = ({c: fig6.printed(r, c, reward_weight) for c in ("reward", "error")} for r in (fig6.OPTIMUM, row))
 
-    def lost(column: str, factor: float) -> Printed:
+    def lost(column: str, factor: float) -> fig6.Printed:
         difference = best[column].value - own[column].value
-        return Printed(factor * difference, abs(factor) * (best[column].rounding + own[column].rounding))
+        return fig6.Printed(factor * difference, abs(factor) * (best[column].rounding + own[column].rounding))
 
     return RowEquation(
         row=row,
         reward_weight=reward_weight,
         of_mean=lost("reward", root * reward_weight),
         of_std=lost("error", -root * (1 - reward_weight)),
-        regret=printed(row, "regret", reward_weight),
+        regret=fig6.printed(row, "regret", reward_weight),
     )
 
 
 def baseline_equations() -> tuple[RowEquation, ...]:
     """Return the equations of UCB, GAFS and Uniform at both weights: six for two unknowns."""
-    return tuple(row_equation(row, weight) for weight in WEIGHTS for row in BASELINES)
+    return tuple(row_equation(row, weight) for weight in fig6.WEIGHTS for row in fig6.BASELINES)
 
 
 def solve_constants(equations: Sequence[RowEquation]) -> Constants:
@@ -161,7 +151,7 @@ def possible_constants(equations: Sequence[RowEquation]) -> tuple[Constants, ...
 
 
 @cache
-def printed_aggregates() -> dict[str, Printed]:
+def printed_aggregates() -> dict[str, fig6.Printed]:
     """Return the numbers of the table that depend on the arms alone: what a surrogate must have.
 
     The rows of UCB and ForcingBalance are not among them, so a surrogate can be judged by what it makes of those.
@@ -171,9 +161,16 @@ def printed_aggregates() -> dict[str, Printed]:
     >>> list(printed_aggregates())  # doctest: +ELLIPSIS
     ['Uniform reward', 'Uniform error', 'GAFS reward', 'GAFS error', 'optimum reward, w = 0.95', ...]
     """
-    found = {f"{row} {column}": printed(row, column, WEIGHTS[0]) for row in (UNIFORM, GAFS) for column in _PAIR}
-    for weight in WEIGHTS:
-        found |= {f"optimum {column}, w = {weight:g}": printed(OPTIMUM, column, weight) for column in _PAIR}
+    found = {
+        f"{row} {column}": fig6.printed(row, column, fig6.WEIGHTS[0])
+        for row in (fig6.UNIFORM, fig6.GAFS)
+        for column in ("reward", "error")
+    }
+    for weight in fig6.WEIGHTS:
+        found |= {
+            f"optimum {column}, w = {weight:g}": fig6.printed(fig6.OPTIMUM, column, weight)
+            for column in ("reward", "error")
+        }
     return found
 
 
@@ -192,8 +189,8 @@ def aggregates(mean: FloatArray, std: FloatArray) -> dict[str, float]:
     """
     equal = np.full(mean.size, 1 / mean.size)
     accurate = optimal_allocation(mean, std, reward_weight=0)
-    unsure = float((std / accurate**1.5).mean()) / (12 * HORIZON)
-    best = [optimal_allocation(mean, std, reward_weight=weight) for weight in WEIGHTS]
+    unsure = float((std / accurate**1.5).mean()) / (12 * fig6.HORIZON)
+    best = [optimal_allocation(mean, std, reward_weight=weight) for weight in fig6.WEIGHTS]
     pairs = [(reward(shares, mean), error(shares, std)) for shares in (equal, accurate, *best)]
     pairs[1] = (pairs[1][0], pairs[1][1] + unsure)
     values = [value for pair in pairs for value in (pair[0] / mean.max(), pair[1] / std.max())]
@@ -254,21 +251,21 @@ def fit_surrogate(*, noisiest: int = 4) -> Gaussian:
 def _arms_of(logarithms: FloatArray, noisiest: int) -> tuple[FloatArray, FloatArray]:
     """Return means and stds; the gaps between ranked means and the stds are given by logarithms at knots."""
     at = np.linspace(0, 1, KNOTS)
-    gaps = np.exp(np.interp(np.linspace(0, 1, N_ARMS - 1), at, logarithms[:KNOTS]))
+    gaps = np.exp(np.interp(np.linspace(0, 1, fig6.N_ARMS - 1), at, logarithms[:KNOTS]))
     fall = np.concatenate([[0.0], np.cumsum(gaps)])
-    average_mean = printed(UNIFORM, "reward", WEIGHTS[0]).value
+    average_mean = fig6.printed(fig6.UNIFORM, "reward", fig6.WEIGHTS[0]).value
     mean = 1 - fall * (1 - average_mean) / fall.mean()
-    std = np.exp(np.interp(np.linspace(0, 1, N_ARMS), at, logarithms[KNOTS:]))
-    others = np.arange(N_ARMS) != noisiest - 1
+    std = np.exp(np.interp(np.linspace(0, 1, fig6.N_ARMS), at, logarithms[KNOTS:]))
+    others = np.arange(fig6.N_ARMS) != noisiest - 1
     # Equal shares of 1 / K make the error sqrt(K) times the average std.
-    total = printed(UNIFORM, "error", WEIGHTS[0]).value / math.sqrt(N_ARMS) * N_ARMS
+    total = fig6.printed(fig6.UNIFORM, "error", fig6.WEIGHTS[0]).value / math.sqrt(fig6.N_ARMS) * fig6.N_ARMS
     std[others] *= (total - 1) / std[others].sum()
     std[~others] = 1.0
-    return MEAN_MAX * mean, STD_MAX * std
+    return CONSTANTS.mean_max * mean, CONSTANTS.std_max * std
 
 
 def _least_squares(residuals: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Return where the sum of squares is least, by the method of Levenberg and Marquardt with numerical derivatives."""
+    """Minimise the sum of squares by the Levenberg-Marquardt method with numerical derivatives."""
     step, damping = 1e-6, 1e-2
     place, now = start, residuals(start)
     for _ in range(200):
@@ -287,6 +284,3 @@ def _least_squares(residuals: Callable[[FloatArray], FloatArray], start: FloatAr
         if gained < 1e-5:
             break
     return place
-
-
-_PAIR = ("reward", "error")

@@ -1,32 +1,34 @@
-"""Policies whose decision is taken by the compiled kernel: the class says the rule, the kernel does the rest."""
+"""Policies that the kernels decide for: the class says the rule and checks its parameters, a kernel does the rest."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import checks
 from equipoise.policies.policy import Choice, Policy, inherits
+from equipoise.stats import LARGEST_REWARD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from equipoise._types import FloatArray
+    from equipoise._types import FloatArray, IntArray
     from equipoise.kernels.rules import Rule
     from equipoise.policies.policy import Chooser
     from equipoise.stats import ArmStats
 
-    Decider = Callable[[ArmStats], tuple[int, bool]]
+    Chances = Callable[[ArmStats], FloatArray]
+    Decider = Callable[[ArmStats, FloatArray], tuple[int, bool]]
 
-
-DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
-"""What the compiled loops do in place of the policy; an override of any of them must be called."""
+_DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
+"""What the kernels do in place of the policy; an override of any of them must be called."""
 
 
 class CompiledPolicy(Policy):
-    """A policy known to the compiled kernel by its rule."""
+    """A policy known to the kernels by its rule."""
 
     @abstractmethod
     def rule(self) -> Rule:
@@ -34,8 +36,8 @@ class CompiledPolicy(Policy):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled loops decide as this policy does: not so where a subclass overrides a method."""
-        return inherits(self, CompiledPolicy, DECIDING_METHODS)
+        """Whether the compiled loops decide as this policy does: not so where a part of it is written in Python."""
+        return self._solver() is None and inherits(self, CompiledPolicy, _DECIDING_METHODS)
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return the policy's numbers per arm: floor, importance and allocation."""
@@ -53,24 +55,6 @@ class CompiledPolicy(Policy):
             return self.choose
         return self._chooser(n_arms)
 
-    def _chooser(self, n_arms: int) -> Chooser:
-        """Return a chooser that goes by the kernel, or by the probabilities of a subclass that has its own."""
-        if type(self).probabilities is not CompiledPolicy.probabilities:
-            return super().choose
-        from equipoise.kernels.decision import RANDOM, draw
-
-        probability = np.zeros(n_arms)
-        decider = self._decider(n_arms, probability)
-
-        def chooser(stats: ArmStats, uniform: float) -> Choice:
-            arm, forced = decider(stats)
-            if arm != RANDOM:
-                return Choice(arm, 1.0, forced)
-            arm = draw(probability, uniform)
-            return Choice(arm, float(probability[arm]), forced)
-
-        return chooser
-
     def choose(self, stats: ArmStats, uniform: float) -> Choice:
         """Return the choice for these statistics; `uniform` is a random number in [0, 1)."""
         # A subclass that calls this from a `choose` of its own must not be sent back there.
@@ -79,40 +63,127 @@ class CompiledPolicy(Policy):
 
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""
-        from equipoise.kernels.decision import RANDOM
-
-        probability = np.zeros(stats.n_arms)
-        arm, _ = self._decider(stats.n_arms, probability)(stats)
-        if arm != RANDOM:
-            probability[:] = 0.0
-            probability[arm] = 1.0
-        return probability
+        return self._chances(stats.n_arms)(stats)
 
     def target(self, stats: ArmStats) -> FloatArray | None:
         """Return the allocation the policy steers towards, or None if it has none (yet)."""
-        from equipoise.kernels.decision import write_target
+        from equipoise.kernels.decision import WORK_ROWS, write_target
 
-        rule, (work, target) = self.rule(), _scratch(stats.n_arms)
+        rule, solve, n_arms = self.rule(), self._solver(), stats.n_arms
         if stats.pulls.min() < rule.rewards_needed:
             return None
-        t = stats.n_assigned + 1
-        state = (stats.pulls, stats.mean, stats.std)
-        return target if write_target(rule, self.per_arm(stats.n_arms), t, *state, work, target) else None
+        if solve is not None:
+            return solve(stats)
+        work, target = np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
+        state = (stats.n_assigned + 1, stats.pulls, stats.mean, stats.std)
+        return target if write_target(rule, self.per_arm(n_arms), *state, work, target) else None
 
-    def _decider(self, n_arms: int, probability: FloatArray) -> Decider:
-        """Return the function that names the next arm, or fills `probability` and says it is random."""
-        from equipoise.kernels.decision import decide
+    def _solver(self) -> Chances | None:
+        """Return what finds the target where Python does, and None where the kernel does."""
+        return None
 
-        rule, per_arm, (work, target) = self.rule(), self.per_arm(n_arms), _scratch(n_arms)
+    def _decider(self, n_arms: int, tracked_from: IntArray | None = None) -> Decider:
+        """Return the function that names the next arm, or fills probabilities and says it is random.
 
-        def decider(stats: ArmStats) -> tuple[int, bool]:
-            state = (stats.assigned, stats.pulls, stats.mean, stats.std)
-            return decide(rule, per_arm, stats.n_assigned + 1, *state, work, target, probability)
+        With `tracked_from`, a target is followed by the assignments that each arm has beyond these.
+        """
+        from equipoise.kernels.decision import WORK_ROWS, decide, forced_arm, track
+
+        rule, per_arm, solve = self.rule(), self.per_arm(n_arms), self._solver()
+        work = np.empty((WORK_ROWS, n_arms))
+
+        def decider(stats: ArmStats, probability: FloatArray) -> tuple[int, bool]:
+            tracked_t = t = stats.n_assigned + 1
+            tracked = assigned = stats.assigned
+            pulls = stats.pulls
+            if tracked_from is not None:
+                tracked = assigned - tracked_from
+                tracked_t = int(tracked.sum()) + 1
+            if solve is None:
+                return decide(
+                    rule, per_arm, t, assigned, pulls, stats.mean, stats.std, tracked_t, tracked, work, probability
+                )
+            # What Python solves is forced and tracked like all else; see `kernels.decision.decide`.
+            arm = forced_arm(rule, t, assigned, pulls)
+            if arm >= 0:
+                return arm, True
+            return track(rule.tracking, rule.window, rule.mixing, tracked_t, solve(stats), tracked, probability), False
 
         return decider
 
+    def _chooser(self, n_arms: int, tracked_from: IntArray | None = None) -> Chooser:
+        """Return a chooser that goes by the kernel, or by the probabilities of a subclass that has its own."""
+        if type(self).probabilities is not CompiledPolicy.probabilities:
+            return super().choose
+        from equipoise.kernels.decision import RANDOM, draw
 
-def _scratch(n_arms: int) -> tuple[FloatArray, FloatArray]:
-    from equipoise.kernels.rules import WORK_ROWS
+        probability, decider = np.zeros(n_arms), self._decider(n_arms, tracked_from)
 
-    return np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
+        def chooser(stats: ArmStats, uniform: float) -> Choice:
+            arm, forced = decider(stats, probability)
+            if arm != RANDOM:
+                return Choice(arm, 1.0, forced)
+            arm = draw(probability, uniform)
+            return Choice(arm, float(probability[arm]), forced)
+
+        return chooser
+
+    def _chances(self, n_arms: int, tracked_from: IntArray | None = None) -> Chances:
+        """Return the function that gives the probability of each arm to be chosen by `_chooser`."""
+        from equipoise.kernels.decision import RANDOM
+
+        decider = self._decider(n_arms, tracked_from)
+
+        def chances(stats: ArmStats) -> FloatArray:
+            probability = np.zeros(n_arms)
+            arm, _ = decider(stats, probability)
+            if arm != RANDOM:
+                probability[:] = 0.0
+                probability[arm] = 1.0
+            return probability
+
+        return chances
+
+    def _check(self, *names: str) -> None:
+        """Check parameters that several policies share, and put them in place as the policy keeps them."""
+        self._set(**{name: _CHECKS[name](name, getattr(self, name)) for name in names})
+
+
+def choosing_since(policy: Policy, tracked_from: IntArray) -> tuple[Chooser, Chances]:
+    """Return `choose` and `probabilities` of a policy that follows its target by the assignments since some moment.
+
+    `tracked_from` is how often each arm had been assigned then. A policy with a choice of its own is asked as it is:
+    only its author knows which assignments it should count.
+    """
+    n_arms = tracked_from.size
+    if isinstance(policy, CompiledPolicy) and inherits(policy, CompiledPolicy, _DECIDING_METHODS):
+        return policy._chooser(n_arms, tracked_from), policy._chances(n_arms, tracked_from)
+    return policy.prepare(n_arms), policy.probabilities
+
+
+def _floor(name: str, floor: float | Sequence[float]) -> float | tuple[float, ...]:
+    if np.ndim(floor) == 0:
+        return checks.number_between(name, floor, 0, 1)
+    shares = checks.non_negative(name, floor)
+    return tuple(checks.floors(shares, shares.size).tolist())
+
+
+def _number(low: float, high: float, *, open_low: bool = False) -> Callable[[str, Any], float]:
+    return lambda name, value: checks.number_between(name, value, low, high, open_low=open_low)
+
+
+_TARGET_TRACKINGS = ("difference", "ratio", "sample", "windowed")
+"""How a target becomes a pull; `PooledBalance`, which needs no target, has its own."""
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "draws": lambda name, value: checks.whole_number(name, value, 1, 1_000_000),
+    "failure_probability": _number(0, 1, open_low=True),
+    "floor": _floor,
+    "forcing": _number(0, math.inf),
+    "mixing": _number(0, 1),
+    "reward_weight": _number(0, 1),
+    "scale": _number(0, LARGEST_REWARD),
+    "smallest_std": _number(0, LARGEST_REWARD),
+    "tracking": lambda name, value: checks.one_of(name, value, _TARGET_TRACKINGS),
+    "window": _number(1, math.inf),
+}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from equipoise import checks
+from equipoise.kernels.rules import EPSILON_GREEDY, Rule
 from equipoise.policies.compiled import CompiledPolicy
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,6 +36,4 @@ class EpsilonGreedy(CompiledPolicy):
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import EPSILON_GREEDY, Rule
-
         return Rule(kind=EPSILON_GREEDY, rewards_needed=1, exploration=self.exploration)

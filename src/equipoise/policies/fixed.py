@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from equipoise import checks
+from equipoise.kernels.rules import ALLOCATION, FIXED, TRACKINGS, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import TRACKINGS, checked
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,24 +39,21 @@ class Fixed(CompiledPolicy):
 
     def __post_init__(self) -> None:
         shares = checks.allocation("allocation", self.allocation)
-        self._set(allocation=tuple(shares.tolist()), **checked(self, "tracking", "window", "mixing"))
+        self._set(allocation=tuple(shares.tolist()))
+        self._check("tracking", "window", "mixing")
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return the allocation in its place among the numbers per arm."""
-        from equipoise.kernels.rules import ALLOCATION
-
         rows = super().per_arm(n_arms)
         rows[ALLOCATION] = checks.allocation("allocation", self.allocation, size=n_arms)
         return rows
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels import rules
-
-        return rules.Rule(
-            kind=rules.FIXED,
+        return Rule(
+            kind=FIXED,
             rewards_needed=0,
-            tracking=TRACKINGS.index(self.tracking),
+            tracking=TRACKINGS[self.tracking],
             window=self.window,
             mixing=self.mixing,
         )

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, within
+from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
-from equipoise.policies.compiled import DECIDING_METHODS, CompiledPolicy
-from equipoise.policies.parameters import TRACKINGS, checked
-from equipoise.policies.policy import inherits
+from equipoise.policies.compiled import CompiledPolicy
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.kernels.rules import Rule
-    from equipoise.policies.compiled import Decider
-    from equipoise.stats import ArmStats
+    from equipoise.policies.compiled import Chances
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -72,26 +69,21 @@ class ForcingBalance(CompiledPolicy):
     def __post_init__(self) -> None:
         objective: Any = self.objective
         if isinstance(objective, dict):
-            objective = Objective.from_dict(objective)
+            with within("objective"):
+                objective = Objective.from_dict(objective)
         if not isinstance(objective, Objective):
-            raise InvalidInput(f"objective must be one of {', '.join(Objective.names())}; got {objective!r}")
-        parameters = checked(self, "reward_weight", "forcing", "floor", "tracking", "window", "mixing")
-        self._set(objective=objective, **parameters)
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether the compiled loops decide as this policy does: not so for an objective or a method in Python."""
-        return isinstance(self.objective, PowerObjective) and inherits(self, ForcingBalance, DECIDING_METHODS)
+            raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
+        self._set(objective=objective)
+        self._check("reward_weight", "forcing", "floor", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if floors or importance are not one per arm."""
-        self.objective.check_arms(n_arms)
+        with within("objective"):
+            self.objective.check_arms(n_arms)
         super().check_arms(n_arms)
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return floors and the objective's importance."""
-        from equipoise.kernels.rules import IMPORTANCE
-
         rows = super().per_arm(n_arms)
         if isinstance(self.objective, PowerObjective):
             rows[IMPORTANCE] = self.objective.normalised_importance(n_arms)
@@ -99,11 +91,9 @@ class ForcingBalance(CompiledPolicy):
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import BALANCE, Rule
-
         return Rule(
             kind=BALANCE,
-            tracking=TRACKINGS.index(self.tracking),
+            tracking=TRACKINGS[self.tracking],
             forcing=self.forcing,
             reward_weight=self.reward_weight,
             power=self.objective.power if isinstance(self.objective, PowerObjective) else 0.5,
@@ -111,26 +101,9 @@ class ForcingBalance(CompiledPolicy):
             mixing=self.mixing,
         )
 
-    def target(self, stats: ArmStats) -> FloatArray | None:
-        """Return the optimal allocation for the estimates, or None while an arm has fewer than two rewards."""
-        if isinstance(self.objective, PowerObjective) or stats.pulls.min() < self.rule().rewards_needed:
-            return super().target(stats)
-        return self.objective.solve(stats.mean, stats.std, self.reward_weight, checks.floors(self.floor, stats.n_arms))
-
-    def _decider(self, n_arms: int, probability: FloatArray) -> Decider:
+    def _solver(self) -> Chances | None:
+        """Return what solves an objective of the user's."""
         if isinstance(self.objective, PowerObjective):
-            return super()._decider(n_arms, probability)
-        # An objective of the user's is solved in Python; forcing and tracking are the kernel's as always.
-        from equipoise.kernels.decision import forced_arm, track
-
-        rule, solve, floor = self.rule(), self.objective.solve, checks.floors(self.floor, n_arms)
-
-        def decider(stats: ArmStats) -> tuple[int, bool]:
-            t = stats.n_assigned + 1
-            arm = forced_arm(rule, t, stats.assigned, stats.pulls)
-            if arm >= 0:
-                return arm, True
-            target = solve(stats.mean, stats.std, self.reward_weight, floor)
-            return track(rule.tracking, rule.window, rule.mixing, t, target, stats.assigned, probability), False
-
-        return decider
+            return None
+        solve, weight, floor = self.objective.solve, self.reward_weight, self.floor
+        return lambda stats: solve(stats.mean, stats.std, weight, checks.floors(floor, stats.n_arms))

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from equipoise.kernels.rules import BALANCE, RATIO, VARIANCE_SHARES, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import TRACKINGS, checked
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,13 +35,11 @@ class GAFS(CompiledPolicy):
     forcing: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "forcing"))
+        self._check("forcing")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import BALANCE, Rule
-
-        return Rule(kind=BALANCE, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)
+        return Rule(kind=BALANCE, tracking=RATIO, forcing=self.forcing)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -74,10 +68,8 @@ class GAFSMax(CompiledPolicy):
     forcing: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "forcing"))
+        self._check("forcing")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import VARIANCE_SHARES, Rule
-
-        return Rule(kind=VARIANCE_SHARES, tracking=TRACKINGS.index("ratio"), forcing=self.forcing)
+        return Rule(kind=VARIANCE_SHARES, tracking=RATIO, forcing=self.forcing)

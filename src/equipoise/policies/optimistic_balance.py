@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from equipoise.kernels.rules import CONFIDENCE_BALANCE, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import checked
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -48,12 +44,10 @@ class OptimisticBalance(CompiledPolicy):
     floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "reward_weight", "failure_probability", "scale", "floor"))
+        self._check("reward_weight", "failure_probability", "scale", "floor")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import CONFIDENCE_BALANCE, Rule
-
         return Rule(
             kind=CONFIDENCE_BALANCE,
             reward_weight=self.reward_weight,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.kernels.rules import POOLED_BALANCE, TRACKINGS, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import checked
 
 if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
     from equipoise.policies.policy import Policy
 
-TRACKINGS = ("marginal", "difference", "windowed")
+_PULL_TRACKINGS = ("marginal", "difference", "windowed")
+"""How the next pull is found; see the parameter `tracking`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -86,24 +86,21 @@ class PooledBalance(CompiledPolicy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.pooling, bool):
-            raise InvalidInput(f"pooling must be true or false; got {self.pooling!r}")
+            raise InvalidInput.of("pooling", "must be true or false", self.pooling)
         self._set(
-            tracking=checks.one_of("tracking", self.tracking, TRACKINGS),
+            tracking=checks.one_of("tracking", self.tracking, _PULL_TRACKINGS),
             window=checks.whole_number("window", self.window, 1, 1_000),
             first_rewards=checks.whole_number("first_rewards", self.first_rewards, 3),
             caution=checks.number_between("caution", self.caution, 0, 100),
             curiosity=checks.number_between("curiosity", self.curiosity, 0, 100),
-            **checked(self, "reward_weight", "floor", "mixing", "forcing"),
         )
+        self._check("reward_weight", "floor", "mixing", "forcing")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.decision import DIFFERENCE, MARGINAL, WINDOWED
-        from equipoise.kernels.rules import POOLED_BALANCE, Rule
-
         return Rule(
             kind=POOLED_BALANCE,
-            tracking=(MARGINAL, DIFFERENCE, WINDOWED)[TRACKINGS.index(self.tracking)],
+            tracking=TRACKINGS[self.tracking],
             rewards_needed=self.first_rewards,
             forcing=self.forcing,
             reward_weight=self.reward_weight,

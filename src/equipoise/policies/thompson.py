@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from equipoise.kernels.rules import THOMPSON_BALANCE, THOMPSON_SAMPLING, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import checked
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -39,12 +35,10 @@ class ThompsonSampling(CompiledPolicy):
     draws: int = 16
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "draws"))
+        self._check("draws")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import THOMPSON_SAMPLING, Rule
-
         return Rule(kind=THOMPSON_SAMPLING, draws=self.draws)
 
 
@@ -83,10 +77,8 @@ class ThompsonBalance(CompiledPolicy):
     floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "reward_weight", "draws", "floor"))
+        self._check("reward_weight", "draws", "floor")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import THOMPSON_BALANCE, Rule
-
         return Rule(kind=THOMPSON_BALANCE, reward_weight=self.reward_weight, draws=self.draws)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from equipoise.kernels import rules
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import checked
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -38,10 +34,8 @@ class UCB(CompiledPolicy):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        self._set(**checked(self, "scale"))
+        self._check("scale")
 
-    def rule(self) -> Rule:
+    def rule(self) -> rules.Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels import rules
-
         return rules.Rule(kind=rules.UCB, rewards_needed=1, scale=self.scale)

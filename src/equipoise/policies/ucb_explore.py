@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from equipoise import checks
+from equipoise.kernels.rules import UCB_EXPLORE, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.parameters import checked
 from equipoise.stats import LARGEST_REWARD
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,16 +53,14 @@ class UCBExplore(CompiledPolicy):
     floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
+        self._check("reward_weight", "failure_probability", "floor")
         self._set(
-            **checked(self, "reward_weight", "failure_probability", "floor"),
             horizon=checks.whole_number("horizon", self.horizon, 1, 10**15),
             scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD, open_low=True),
         )
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import UCB_EXPLORE, Rule
-
         return Rule(
             kind=UCB_EXPLORE,
             rewards_needed=1,

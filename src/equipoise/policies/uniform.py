@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from equipoise.kernels.rules import UNIFORM, Rule
 from equipoise.policies.compiled import CompiledPolicy
-
-if TYPE_CHECKING:
-    from equipoise.kernels.rules import Rule
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,6 +21,4 @@ class Uniform(CompiledPolicy):
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        from equipoise.kernels.rules import UNIFORM, Rule
-
         return Rule(kind=UNIFORM, rewards_needed=0)

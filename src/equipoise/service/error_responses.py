@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from equipoise import errors
-from equipoise.errors import EquipoiseError
-from equipoise.hints import in_requests
+from equipoise.errors import EquipoiseError, Hint, hint_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +47,9 @@ CLIENT_GONE = 499
 
 KIND = "x-equipoise-error"
 """Header that names the error's class, so that a client in Python can raise the same."""
+
+HINT = "x-equipoise-hint"
+"""Header with the code of the hint, from which a client in Python takes its own wording."""
 
 EVENT = "x-equipoise-event"
 """Header that tells the first event that differs, when a log does not verify."""
@@ -108,7 +110,7 @@ def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
             "the store cannot be reached or written to just now", "try again in a moment; trying again is safe"
         )
         return status, headers_for(error, status), body
-    hint = None if error.hint is None else in_requests(error.hint)
+    hint = None if error.hint is None else hint_in(error.hint, "request")
     return status, headers_for(error, status), failure_body(error.message, hint)
 
 
@@ -117,6 +119,8 @@ def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
     headers: dict[str, str] = dict(error.headers) if isinstance(error, Refused) else {KIND: type(error).__name__}
     if isinstance(error, Refused) and status in (400, 408, 413, 415, 422):
         headers[KIND] = "InvalidInput"
+    if isinstance(error.hint, Hint):
+        headers[HINT] = error.hint.code
     if isinstance(error, errors.VerificationFailed) and error.event is not None:
         headers[EVENT] = str(error.event)
     if status == 503:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from equipoise import api
-from equipoise.errors import ExperimentExists, InvalidInput, UnknownUnit
+from equipoise.errors import ExperimentExists, Hint, InvalidInput, UnknownUnit
 from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
 from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
 from equipoise.policies import Policy
 from equipoise.policies.pooled_balance import policy_or_recommended
+from equipoise.serialization import json_data
 from equipoise.service.dispatch import Answer, Exchange, Handler, Route
 from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
 
     from equipoise.api import Endpoint
     from equipoise.experiment.commands import Request
@@ -146,15 +146,13 @@ def _call(verb: str, experiment: Experiment, *names: str, **given: Any) -> dict[
     found = getattr(experiment, verb)(*names, **given)
     if found is None:  # a change
         found = experiment.describe()
-    return found if isinstance(found, dict) else plain(found)
+    return found if isinstance(found, dict) else json_data(found)
 
 
 def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
     found = experiment.unit(unit)
     if found is None:
-        raise UnknownUnit(
-            f"unit {unit!r} was never assigned in experiment {experiment.name!r}", hint="ask(unit) comes first"
-        )
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {experiment.name!r}", hint=Hint.ASK_FIRST)
     return found.to_dict() | {"new": False}
 
 
@@ -207,7 +205,7 @@ async def _list(service: Service, exchange: Exchange) -> Answer:
 
     def work() -> bytes:
         seen = [one for one in Experiment.list(service.store) if key.experiment in (None, one.name)]
-        return encode({"experiments": [plain(one) for one in seen]})
+        return encode({"experiments": [json_data(one) for one in seen]})
 
     return Answer(200, await service.elsewhere(work))
 
@@ -224,7 +222,7 @@ async def _create(service: Service, exchange: Exchange) -> Answer:
             experiment, status = service.experiment(body.name, key), 200
             if not _is_same(experiment, settings):
                 raise ExperimentExists(
-                    f"the service has an experiment {body.name!r} already", hint="choose another name, or open it"
+                    f"the service has an experiment {body.name!r} already", hint=Hint.ANOTHER_NAME
                 ) from None
         return Answer(status, encode(experiment.describe()))
 
@@ -298,23 +296,3 @@ _HANDLERS: dict[str, Handler] = {
 def _key(exchange: Exchange) -> Key:
     assert exchange.key is not None  # noqa: S101
     return exchange.key
-
-
-def plain(value: Any) -> Any:
-    """Return a record as data that JSON can hold.
-
-    Examples
-    --------
-    >>> from equipoise.experiment import Progress
-    >>> plain(Progress("budget", False, 20, 100))
-    {'rule': 'budget', 'met': False, 'now': 20, 'goal': 100}
-    """
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -15,7 +15,7 @@ from equipoise.api import ADMIN as ADMIN
 from equipoise.api import ASSIGNER as ASSIGNER
 from equipoise.api import EVERY_KEY
 from equipoise.api import READER as READER
-from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
+from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
 from equipoise.store.schema import instant, microseconds
 
@@ -31,7 +31,6 @@ ROLES = EVERY_KEY
 
 _NEVER = 2**63
 _TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
-HOW_TO_SEND = "send Authorization: Bearer KEY; equipoise keys create makes one"
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits: people read ids aloud
 
 
@@ -208,13 +207,13 @@ class KeyRing:
     def why_not(self, token: str | None) -> NotAuthenticated:
         """Return why a text is no valid key; only who has the whole of it learns that it was one."""
         if token is None:
-            return NotAuthenticated("this needs a key", hint=HOW_TO_SEND)
+            return NotAuthenticated("this needs a key", hint=Hint.SEND_KEY)
         if not token:
-            return NotAuthenticated("the key is empty", hint=HOW_TO_SEND)
+            return NotAuthenticated("the key is empty", hint=Hint.SEND_KEY)
         row = self._row(token)
         if row is None:
-            return NotAuthenticated("this is no key of this service", hint=HOW_TO_SEND)
-        return NotAuthenticated(f"the key {row.id} is {_read(row).state(self._store.now())}", hint=HOW_TO_SEND)
+            return NotAuthenticated("this is no key of this service", hint=Hint.SEND_KEY)
+        return NotAuthenticated(f"the key {row.id} is {_read(row).state(self._store.now())}", hint=Hint.SEND_KEY)
 
     def _row(self, token: str) -> Row | None:
         parts = _TOKEN.fullmatch(token)

@@ -13,13 +13,14 @@ import msgspec
 
 from equipoise import api
 from equipoise._version import __version__
+from equipoise.errors import Hint
 from equipoise.experiment import Experiment
 from equipoise.experiment.export import COLUMNS
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_UNIT
-from equipoise.hints import in_requests
+from equipoise.serialization import json_data
 from equipoise.service.dispatch import Answer, Route
 from equipoise.service.error_responses import Refused
-from equipoise.service.handlers import action, create_arguments, plain
+from equipoise.service.handlers import action, create_arguments
 from equipoise.service.json_bodies import encode
 from equipoise.store import open_store
 
@@ -117,7 +118,7 @@ def document() -> dict[str, Any]:
     schemas["Failure"]["examples"] = [
         {
             "error": "the reward of unit 'student-42' was told before and is 0.75; got 0.5",
-            "hint": in_requests("correct(unit, reward, reason) replaces it, and logs why"),
+            "hint": Hint.CORRECT.request,
         }
     ]
     references = dict(zip(ordered, found, strict=True))
@@ -217,17 +218,17 @@ def _examples() -> dict[str, Any]:
         body = msgspec.convert(BODIES["create"], api.NewExperiment)
         experiment = Experiment.create(store, body.name, who="web site", **create_arguments(body))
         found["create"] = experiment.describe()
-        found["ask"] = plain(experiment.ask(**BODIES["ask"]))
-        found["tell"] = plain(experiment.tell("student-42", **BODIES["tell"]))
-        found["ask_many"] = {"assignments": plain(experiment.ask_many(["student-42", ("student-43", {"age": 9})]))}
-        found["tell_many"] = {"rewards": plain(experiment.tell_many([("student-42", 0.75)]))}
+        found["ask"] = json_data(experiment.ask(**BODIES["ask"]))
+        found["tell"] = json_data(experiment.tell("student-42", **BODIES["tell"]))
+        found["ask_many"] = {"assignments": json_data(experiment.ask_many(["student-42", ("student-43", {"age": 9})]))}
+        found["tell_many"] = {"rewards": json_data(experiment.tell_many([("student-42", 0.75)]))}
         for number in range(44, 84):
             experiment.ask(f"student-{number}")
             if number < 80:
                 experiment.tell(f"student-{number}", number % 5 / 4)
         run("correct", "student-42")
         run("unit", "student-42")
-        found["list"] = {"experiments": plain(Experiment.list(store))}
+        found["list"] = {"experiments": json_data(Experiment.list(store))}
         run("history", data={"points": 3})
         run("events_page", data={"after": 1, "limit": 2})
         run("what_if", data={"reward_weight": 0.9})

@@ -26,7 +26,7 @@ from equipoise.service.processes import (
     server_config,
 )
 from equipoise.service.settings import Settings
-from equipoise.terminal import slow_start_note
+from equipoise.terminal import announce_compiling
 
 if TYPE_CHECKING:
     import socket
@@ -61,8 +61,8 @@ def serve(
     # First, so that a port that is taken leaves nothing behind.
     with contextlib.closing(open_port(host, port, workers)) as listening:
         _look(url, settings, say)
-        with slow_start_note():
-            compile_kernels()
+        announce_compiling()
+        compile_kernels()
         raise_limit_of_files()
         os.environ |= {URL: url, SETTINGS: settings.to_json(), LOG_FORMAT: log_format}
         _run(listening, _address(listening, host), workers, settings, say)

@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from equipoise.errors import EquipoiseError, NotAuthenticated, StoreError, UnknownExperiment
+from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Experiment
+from equipoise.experiment.store_backend import StoreBackend
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import GroupCommit
-from equipoise.service.keys import HOW_TO_SEND, OPEN, Key, KeyRing
+from equipoise.service.keys import OPEN, Key, KeyRing
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
@@ -101,7 +102,7 @@ class Service:
             raise self.keys.why_not(None)
         scheme, _, rest = authorization.partition(b" ")
         if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
-            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=HOW_TO_SEND)
+            raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=Hint.SEND_KEY)
         token = rest.decode("latin-1").strip()
         if self.keys.is_new(token) and self._may_look_up():
             await asyncio.get_running_loop().run_in_executor(self._key_thread, self.keys.look_up, token)
@@ -143,7 +144,7 @@ class Service:
     def known_experiment(self, name: str, key: Key) -> Experiment | None:
         """Return an experiment that was used before: experiments are never removed or renamed."""
         number = self._numbers.get(name)
-        return None if number is None else Experiment(self.store, number, name, key.name)
+        return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
     def experiment(self, name: str, key: Key) -> Experiment:
         """Return an experiment, which may take a look into the store."""
@@ -152,9 +153,7 @@ class Service:
             try:
                 found = Experiment.open(self.store, name, who=key.name)
             except UnknownExperiment:  # whose message says where the store is
-                raise UnknownExperiment(
-                    f"the service has no experiment {name!r}", hint="GET /experiments lists those it has"
-                ) from None
+                raise UnknownExperiment(f"the service has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS) from None
             self._numbers[name] = found.number
         return found
 

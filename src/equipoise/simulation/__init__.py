@@ -4,7 +4,8 @@
 file, `sweep` plays it and `summary` condenses it.
 """
 
-from equipoise.simulation.runs import Runs
+from equipoise.simulation.run_files import checked_frame_path, write_frame
+from equipoise.simulation.runs import Runs, SummaryRow, summary
 from equipoise.simulation.simulator import (
     LARGEST_HORIZON,
     SimulationInterrupted,
@@ -16,7 +17,6 @@ from equipoise.simulation.simulator import (
 )
 from equipoise.simulation.study import Study
 from equipoise.simulation.study_file import parse_study, policy_from_text, read_study, study_from_dict
-from equipoise.simulation.sweep_tables import SummaryRow, checked_frame_path, summary, write_frame
 from equipoise.simulation.sweeps import SweepInterrupted, result_paths, sweep
 from equipoise.simulation.workers import BACKENDS
 

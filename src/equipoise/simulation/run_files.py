@@ -1,10 +1,9 @@
-"""Files of runs: arrays that numpy can read too, or a table in Parquet; both hold the configuration."""
+"""Files of runs: arrays or Parquet that `load` reads back, with the configuration, and tables for other programs."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.errors import InvalidInput, MissingExtra, UnknownName
+from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, UnknownName
+from equipoise.files import polars, replacing
 from equipoise.policies import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import os
+    from collections.abc import Sequence
 
     from equipoise.simulation.runs import Runs
 
@@ -25,6 +26,8 @@ PER_ARM = ("pulls", "mean", "std", "target")
 _ARRAYS = ("replications", "checkpoints", "true_mean", "true_std", *PER_ARM)
 ENDINGS = (".npz", ".parquet")
 """Kinds of files that runs can be saved to."""
+FRAME_ENDINGS = (".csv", ".parquet")
+"""Kinds of files that the table of a sweep can be written to."""
 _KEY = "equipoise"
 """Where the header is in the metadata of a Parquet file."""
 
@@ -41,15 +44,17 @@ def save(runs: Runs, path: str | os.PathLike[str]) -> None:
     if runs.arm_names is not None:
         header["arm_names"] = list(runs.arm_names)
     if target.suffix == ".parquet":
-        polars_for_parquet()
+        _polars_with_metadata()
         header |= {name: getattr(runs, name).tolist() for name in ("true_mean", "true_std")}
-        frame, metadata = frame_of(runs), {_KEY: json.dumps(header)}
-        _replace(target, lambda file: frame.write_parquet(file, metadata=metadata))
+        frame = runs.to_frame()
+        with replacing(target) as partial:
+            frame.write_parquet(partial, metadata={_KEY: json.dumps(header)})
     else:
         arrays: dict[str, Any] = {name: getattr(runs, name) for name in _ARRAYS}
         # As bytes: numpy would write text with four bytes a letter, and recorded arms are long.
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        _replace(target, lambda file: np.savez_compressed(file, header=text, **arrays))
+        with replacing(target) as partial, partial.open("wb") as file:  # given a name, numpy would add .npz
+            np.savez_compressed(file, header=text, **arrays)
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -78,19 +83,6 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise _not_runs(file, "its header is not whole") from error
 
 
-def _replace(target: Path, write: Callable[[Any], None]) -> None:
-    """Write a file beside its place and move it there when it is whole."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _read_npz(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return header and arrays of an .npz file."""
     try:
@@ -110,7 +102,7 @@ def _read_npz(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return header and arrays of a Parquet file."""
-    pl = polars_for_parquet()
+    pl = _polars_with_metadata()
     try:
         text = pl.read_parquet_metadata(file).get(_KEY)
         if text is None:
@@ -158,35 +150,29 @@ def _not_runs(file: Path, why: str) -> InvalidInput:
     return InvalidInput(f"{file} is not a file of saved runs; {why}")
 
 
-def frame_of(runs: Runs) -> Any:
-    """Return a polars frame with one row per policy, replication, checkpoint and arm."""
-    pl = polars()
-    shape = runs.pulls.shape
-    policy, replication, checkpoint, arm = (index.ravel() for index in np.indices(shape))
-    columns: dict[str, Any] = {
-        "policy": pl.Series(runs.labels, dtype=pl.String).gather(policy),
-        "replication": runs.replications[replication],
-        "n": runs.checkpoints[checkpoint],
-        "arm": arm,
-    }
-    if runs.arm_names is not None:
-        columns["arm_name"] = pl.Series(runs.arm_names, dtype=pl.String).gather(arm)
-    columns |= {name: getattr(runs, name).ravel() for name in PER_ARM}
-    return pl.DataFrame(columns).with_columns(pl.col("mean", "std", "target").fill_nan(None))
-
-
-def polars() -> Any:
-    """Return the module polars, which frames and Parquet files need."""
-    try:
-        import polars as package
-    except ImportError as error:
-        raise MissingExtra("frames need polars", hint="pip install 'equipoise[frames]'") from error
-    return package
-
-
-def polars_for_parquet() -> Any:
+def _polars_with_metadata() -> Any:
     """Return polars, of a version that keeps a header with a Parquet file."""
     package = polars()
     if not hasattr(package, "read_parquet_metadata"):
         raise MissingExtra("Parquet files of runs need polars 1.30 or newer", hint="pip install --upgrade polars")
     return package
+
+
+def checked_frame_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path if `write_frame` can write there; call it before the work that fills the table."""
+    file = Path(path)
+    if file.suffix not in FRAME_ENDINGS:
+        raise InvalidInput(f"a file for a frame must end in {' or '.join(FRAME_ENDINGS)}; got {str(file)!r}")
+    if not file.parent.is_dir():
+        raise EquipoiseError(f"no folder {file.parent}", hint=f"mkdir -p {file.parent}")
+    polars()
+    return file
+
+
+def write_frame(results: Sequence[Runs], path: str | os.PathLike[str]) -> None:
+    """Write one row per horizon, policy, replication, checkpoint and arm."""
+    file, pl = checked_frame_path(path), polars()
+    frames = [runs.to_frame().select(pl.lit(runs.horizon, pl.Int64).alias("horizon"), pl.all()) for runs in results]
+    whole = pl.concat(frames)
+    with replacing(file) as partial:
+        (whole.write_csv if file.suffix == ".csv" else whole.write_parquet)(partial)

@@ -1,17 +1,18 @@
-"""What a simulation returns: pulls, estimates and targets at the checkpoints of every replication of every policy."""
+"""What a simulation returns: pulls, estimates and targets at each checkpoint, their metrics and their summary."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from equipoise import metrics
 from equipoise.errors import InvalidInput
+from equipoise.files import polars
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective
 from equipoise.policies import Policy
-from equipoise.simulation.run_files import PER_ARM, frame_of, load, save
+from equipoise.simulation.run_files import PER_ARM, load, save
 
 if TYPE_CHECKING:
     import os
@@ -141,7 +142,25 @@ class Runs:
         self, *, policies: Sequence[int | Policy] | None = None, replications: Sequence[int] | None = None
     ) -> Runs:
         """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
-        return selected(self, policies, replications)
+        if policies is None and replications is None:
+            return self
+        wanted: Sequence[int | Policy] = range(len(self.policies)) if policies is None else policies
+        chosen = [self.index_of(k) if isinstance(k, Policy) else k for k in wanted]
+        if not chosen:
+            raise InvalidInput(f"policies must be some of {', '.join(self.labels)}; got none")
+        if not all(-len(self.policies) <= k < len(self.policies) for k in chosen):
+            raise InvalidInput(f"policies must be from 0 to {len(self.policies) - 1}; got {policies!r}")
+        place = {number: k for k, number in enumerate(self.replications.tolist())}
+        numbers = list(place) if replications is None else [int(r) for r in replications]
+        if not numbers or not set(numbers) <= set(place):
+            raise InvalidInput(f"replications must be among those simulated; got {replications!r}")
+        places = [place[number] for number in numbers]
+        return dataclasses.replace(
+            self,
+            policies=tuple(self.policies[k] for k in chosen),
+            replications=self.replications[places],
+            **{name: getattr(self, name)[chosen][:, places] for name in PER_ARM},
+        )
 
     @staticmethod
     def joined(parts: Sequence[Runs]) -> Runs:
@@ -155,7 +174,18 @@ class Runs:
         >>> Runs.joined(parts) == eq.simulate(policy, arms, 50, replications=10, seed=3)
         True
         """
-        return joined(parts)
+        parts = list(parts)
+        whole = _alike(parts, "join", ("policies", "arms", "horizon", "seed", "checkpoints"))
+        numbers = np.concatenate([part.replications for part in parts])
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if twice.size:
+            raise InvalidInput(f"a replication must not be in two of the parts; got {twice[0]} more than once")
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in PER_ARM
+        }
+        return dataclasses.replace(whole, replications=ordered, **arrays)
 
     @staticmethod
     def stacked(parts: Sequence[Runs]) -> Runs:
@@ -169,7 +199,10 @@ class Runs:
         >>> Runs.stacked(parts) == eq.simulate(policies, arms, horizon=50)
         True
         """
-        return stacked(parts)
+        parts = list(parts)
+        whole = _alike(parts, "stack", ("arms", "horizon", "seed", "replications", "checkpoints"))
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_ARM}
+        return dataclasses.replace(whole, policies=tuple(p for part in parts for p in part.policies), **arrays)
 
     def configuration(self) -> dict[str, Any]:
         """Return all that determines the results, as plain data."""
@@ -205,7 +238,18 @@ class Runs:
         [('Uniform()', 1, 0, 1, 0.0), ('Uniform()', 1, 1, 0, None),
          ('Uniform()', 9, 0, 5, 0.4), ('Uniform()', 9, 1, 4, 0.5)]
         """
-        return frame_of(self)
+        pl = polars()
+        policy, replication, checkpoint, arm = (index.ravel() for index in np.indices(self.pulls.shape))
+        columns: dict[str, Any] = {
+            "policy": pl.Series(self.labels, dtype=pl.String).gather(policy),
+            "replication": self.replications[replication],
+            "n": self.checkpoints[checkpoint],
+            "arm": arm,
+        }
+        if self.arm_names is not None:
+            columns["arm_name"] = pl.Series(self.arm_names, dtype=pl.String).gather(arm)
+        columns |= {name: getattr(self, name).ravel() for name in PER_ARM}
+        return pl.DataFrame(columns).with_columns(pl.col("mean", "std", "target").fill_nan(None))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the runs and their configuration to one file, in whole or not at all.
@@ -230,66 +274,102 @@ class Runs:
         )
 
 
+def place_of(runs: Runs, step: int | None) -> int:
+    """Return the place of a step among the checkpoints; of the last by default."""
+    if step is None:
+        return int(runs.checkpoints.size) - 1
+    places = np.flatnonzero(runs.checkpoints == step)
+    if not places.size:
+        known = ", ".join(map(str, runs.checkpoints))
+        raise InvalidInput(
+            f"step must be one of the checkpoints; got {step!r}",
+            hint=f"simulate with checkpoints=[...] that hold it; there are {known}",
+        )
+    return int(places[0])
+
+
 def _count(things: Any, one: str, many: str | None = None) -> str:
     return f"{len(things):,} {one if len(things) == 1 else many or one + 's'}"
 
 
-"""The arrays of runs that have all four axes: policy, replication, checkpoint and arm."""
-
-
-def selected(runs: Runs, policies: Sequence[int | Policy] | None, replications: Sequence[int] | None) -> Runs:
-    """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
-    wanted: Sequence[int | Policy] = range(len(runs.policies)) if policies is None else policies
-    chosen = [runs.index_of(k) if isinstance(k, Policy) else k for k in wanted]
-    if not chosen or not all(-len(runs.policies) <= k < len(runs.policies) for k in chosen):
-        raise InvalidInput(f"policies must be from 0 to {len(runs.policies) - 1}; got {policies!r}")
-    place = {number: k for k, number in enumerate(runs.replications.tolist())}
-    numbers = runs.replications.tolist() if replications is None else [int(r) for r in replications]
-    if not numbers or not set(numbers) <= set(place):
-        raise InvalidInput(f"replications must be among those simulated; got {replications!r}")
-    places = [place[number] for number in numbers]
-    parts: dict[str, Any] = {name: getattr(runs, name)[chosen][:, places] for name in PER_ARM}
-    return dataclasses.replace(
-        runs,
-        policies=tuple(runs.policies[k] for k in chosen),
-        replications=runs.replications[places],
-        **parts,
-    )
-
-
-def joined(parts: Sequence[Runs]) -> Runs:
-    """Return the runs of disjoint sets of replications as one, in the order of their numbers."""
-    parts = list(parts)
+def _alike(parts: Sequence[Runs], verb: str, names: Sequence[str]) -> Runs:
+    """Return the first of the parts, if there is one and the others agree with it in what must be the same."""
     if not parts:
-        raise InvalidInput("there must be at least one part to join; got none")
-    _expect_equal(parts, ("policies", "arms", "horizon", "seed", "checkpoints"), "joined")
-    numbers = np.concatenate([part.replications for part in parts])
-    order = np.argsort(numbers, kind="stable")
-    if np.unique(numbers).size != numbers.size:
-        twice = np.sort(numbers)[1:][np.diff(np.sort(numbers)) == 0]
-        raise InvalidInput(f"a replication must not be in two of the parts; got {twice[0]} more than once")
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts], axis=1)[:, order] for name in PER_ARM
-    }
-    return dataclasses.replace(parts[0], replications=numbers[order], **arrays)
-
-
-def stacked(parts: Sequence[Runs]) -> Runs:
-    """Return the runs of several policies, simulated one by one on the same arms and replications, as one."""
-    parts = list(parts)
-    if not parts:
-        raise InvalidInput("there must be at least one part to stack; got none")
-    _expect_equal(parts, ("arms", "horizon", "seed", "replications", "checkpoints"), "stacked")
-    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in PER_ARM}
-    return dataclasses.replace(parts[0], policies=tuple(p for part in parts for p in part.policies), **arrays)
-
-
-def _expect_equal(parts: Sequence[Runs], names: Sequence[str], verb: str) -> None:
-    """Raise if the parts differ in something that must be the same."""
+        raise InvalidInput(f"there must be at least one part to {verb}; got none")
     expected = parts[0].configuration()
     for part in parts[1:]:
         given = part.configuration()
         for name in names:
             if given[name] != expected[name]:
                 got = f"{expected[name]} and {given[name]}"
-                raise InvalidInput(f"only runs with the same {name} can be {verb}; got {got}")
+                raise InvalidInput(f"only runs with the same {name} can be {verb}ed; got {got}")
+    return parts[0]
+
+
+class SummaryRow(NamedTuple):
+    """One policy at one horizon; regret is measured at `reward_weight`, and None if no weight is known.
+
+    `horizon` is the step that the values are from: the last that was recorded, in a sweep always the horizon.
+    """
+
+    policy: Policy
+    horizon: int
+    replications: int
+    reward: float
+    error: float
+    realised_error: float
+    reward_weight: float | None
+    rescaled_regret: float | None
+    standard_error: float | None
+
+
+def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> list[SummaryRow]:
+    """Return means over replications at the last checkpoint, and the standard error of the rescaled regret.
+
+    Regret is measured at `report_weight`, else at each policy's own reward weight. A policy without one, such as
+    Uniform, is measured at the weights of the others, one row for each.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> policies = [eq.ForcingBalance(reward_weight=0.5), eq.Uniform()]
+    >>> runs = eq.simulate(policies, eq.Gaussian(mean=[1, 2], std=[1, 1]), 1000, 20, seed=1)
+    >>> [(row.reward_weight, round(row.rescaled_regret, 3)) for row in summary([runs])]
+    [(0.5, 0.009), (0.5, 1.649)]
+    """
+    rows = []
+    for runs in results:
+        last = np.s_[:, :, -1]
+        rewards, errors = (metrics.summarise(values[last]).mean for values in (runs.reward(), runs.error()))
+        realised = runs.realised_error()[:, -1]
+        regrets: dict[float, metrics.Summary] = {}
+        for k, policy in enumerate(runs.policies):
+            for weight in weights_of(policy, runs.policies, report_weight):
+                if weight is not None and weight not in regrets:
+                    regrets[weight] = metrics.summarise(runs.rescaled_regret(reward_weight=weight)[last])
+                regret = None if weight is None else regrets[weight]
+                rows.append(
+                    SummaryRow(
+                        policy=policy,
+                        horizon=int(runs.checkpoints[-1]),
+                        replications=int(runs.replications.size),
+                        reward=float(rewards[k]),
+                        error=float(errors[k]),
+                        realised_error=float(realised[k]),
+                        reward_weight=weight,
+                        rescaled_regret=None if regret is None else float(regret.mean[k]),
+                        standard_error=None if regret is None else float(regret.standard_error[k]),
+                    )
+                )
+    return rows
+
+
+def weights_of(policy: Policy, policies: Sequence[Policy], report_weight: float | None) -> list[float | None]:
+    """Return the weights at which a policy's regret is measured."""
+    if report_weight is not None:
+        return [report_weight]
+    own = getattr(policy, "reward_weight", None)
+    if own is not None:
+        return [own]
+    others = {weight for other in policies if (weight := getattr(other, "reward_weight", None)) is not None}
+    return sorted(others) or [None]

@@ -1,8 +1,7 @@
-"""Simulate: play all replications on threads, show how far it is, and keep what is finished on Ctrl-C."""
+"""Simulate: play all replications on threads, show progress, and keep what is finished on Ctrl-C."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -15,7 +14,7 @@ from equipoise.arms import Arms
 from equipoise.errors import InvalidInput
 from equipoise.policies import Policy
 from equipoise.progress import reporter
-from equipoise.simulation.players import Pace, compile_for, new_replication, play
+from equipoise.simulation.players import Pace, Replication, mover, new_arena, play
 from equipoise.simulation.runs import Runs
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from equipoise._types import IntArray
-    from equipoise.progress import Progress
+    from equipoise.progress import Progress, Reporter
 
 
 class SimulationInterrupted(KeyboardInterrupt):
@@ -86,7 +85,7 @@ def simulate(
     """
     values = checked_policies(policies)
     if not isinstance(arms, Arms):
-        raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {arms!r}")
+        raise InvalidInput.of("arms", "must be Arms such as Gaussian(mean=[1, 2], std=[1, 1])", arms)
     for policy in values:
         policy.check_arms(arms.n_arms)
     horizon = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
@@ -95,26 +94,9 @@ def simulate(
     steps = checked_checkpoints(checkpoints, horizon)
     n_workers = available_processors() if workers is None else checks.whole_number("workers", workers, 1)
     report = reporter(progress, horizon * numbers.size * len(values))
-    job = Job(values, arms, horizon, seed, numbers, steps)
-
-    with report, ThreadPoolExecutor(n_workers) as pool:
-        waiting: set[Future[None]] = set()
-        try:
-            for policy in values:
-                compile_for(policy, arms)
-            waiting = {pool.submit(job.work) for _ in range(min(n_workers, job.n_tasks))}
-            while waiting:
-                ended, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
-                report.show(job.steps_done)
-                for future in ended:
-                    future.result()
-        except BaseException as error:
-            job.stop()
-            wait(waiting)
-            if isinstance(error, KeyboardInterrupt):
-                raise SimulationInterrupted(job.finished_runs()) from None
-            raise
-    return job.runs()
+    job = Job(values, arms, arms.to_dict(), horizon, seed, numbers, steps)
+    job.play(n_workers, report)
+    return job.runs
 
 
 def available_processors() -> int:
@@ -125,12 +107,14 @@ def available_processors() -> int:
 
 
 class Job:
-    """Every policy in every replication, and the arrays they fill.
+    """Every policy in every replication, and the runs that they fill.
 
     Parameters
     ----------
     policies : tuple of Policy
     arms : Arms
+    described : dict
+        What the runs say of the arms.
     horizon, seed : int
     numbers : array (n_replications,)
         Which replications.
@@ -141,72 +125,84 @@ class Job:
         self,
         policies: tuple[Policy, ...],
         arms: Arms,
+        described: dict[str, Any],
         horizon: int,
         seed: int,
         numbers: IntArray,
         checkpoints: IntArray,
     ) -> None:
-        self._policies, self._arms, self._horizon, self._seed = policies, arms, horizon, seed
-        self._numbers, self._checkpoints = numbers, checkpoints
         shape = (len(policies), numbers.size, checkpoints.size, arms.n_arms)
-        self._pulls = np.zeros(shape, dtype=np.int64)
-        self._mean, self._std, self._target = (np.full(shape, np.nan) for _ in range(3))
+        self.runs = Runs(
+            policies=policies,
+            horizon=horizon,
+            seed=seed,
+            arms=described,
+            true_mean=arms.mean,
+            true_std=arms.std,
+            replications=numbers,
+            checkpoints=checkpoints,
+            pulls=np.zeros(shape, dtype=np.int64),
+            mean=np.full(shape, np.nan),
+            std=np.full(shape, np.nan),
+            target=np.full(shape, np.nan),
+            arm_names=arms.names,
+        )
+        self._arms = arms
         self._finished = np.zeros((numbers.size, len(policies)), dtype=bool)
         # Replication by replication, so that an interrupted simulation has whole replications of all policies.
-        self._tasks = itertools.product(range(numbers.size), range(len(policies)))
+        self._tasks = iter(np.ndindex(self._finished.shape))
         self._paces = [Pace() for _ in policies]
         self._lock, self._stopped = threading.Lock(), threading.Event()
-        self.n_tasks = self._finished.size
-        self.steps_done = 0
+        self._steps_done = 0
 
-    def work(self) -> None:
-        """Take tasks and play them until there are none left, or `stop` is called; for any number of threads."""
+    def play(self, n_workers: int, report: Reporter) -> None:
+        """Play everything on threads; on Ctrl-C, raise `SimulationInterrupted` with what is finished."""
+        with report, ThreadPoolExecutor(n_workers) as pool:
+            waiting: set[Future[None]] = set()
+            try:
+                for k, policy in enumerate(self.runs.policies):
+                    mover(policy, self._replication(0, k))(0)  # compile in the main thread, where Ctrl-C is heard
+                waiting = {pool.submit(self._work) for _ in range(min(n_workers, self._finished.size))}
+                while waiting:
+                    ended, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
+                    report.show(self._steps_done)
+                    for future in ended:
+                        future.result()
+            except BaseException as error:
+                self._stopped.set()
+                wait(waiting)
+                if isinstance(error, KeyboardInterrupt):
+                    whole = self.runs.replications[self._finished.all(axis=1)].tolist()
+                    raise SimulationInterrupted(self.runs.select(replications=whole) if whole else None) from None
+                raise
+
+    def _work(self) -> None:
+        """Play one task after another until none is left, or until stopped."""
         while not self._stopped.is_set():
             with self._lock:
                 task = next(self._tasks, None)
             if task is None:
                 return
             r, k = task
-            outputs = (self._pulls[k, r], self._mean[k, r], self._std[k, r], self._target[k, r])
-            replication = new_replication(self._arms, self._seed, int(self._numbers[r]), self._checkpoints, outputs)
             self._finished[r, k] = play(
-                self._policies[k], replication, self._horizon, tick=self._tick, pace=self._paces[k]
+                self.runs.policies[k],
+                self._replication(r, k),
+                self.runs.horizon,
+                tick=self._tick,
+                pace=self._paces[k],
             )
 
-    def stop(self) -> None:
-        """Let every thread stop within a tick."""
-        self._stopped.set()
-
-    def runs(self) -> Runs:
-        """Return what happened in all replications."""
-        return self._runs(slice(None))
-
-    def finished_runs(self) -> Runs | None:
-        """Return what happened in the replications finished for every policy, or None if there are none."""
-        whole = self._finished.all(axis=1)
-        return self._runs(whole) if whole.any() else None
+    def _replication(self, r: int, k: int) -> Replication:
+        """Return a replication before its first step, for one of the policies."""
+        runs = self.runs
+        outputs = (runs.pulls[k, r], runs.mean[k, r], runs.std[k, r], runs.target[k, r])
+        number = int(runs.replications[r])
+        return Replication(self._arms, runs.seed, number, runs.checkpoints, new_arena(self._arms), outputs)
 
     def _tick(self, count: int) -> bool:
         with self._lock:
-            self.steps_done += count
+            self._steps_done += count
         return not self._stopped.is_set()
-
-    def _runs(self, places: Any) -> Runs:
-        return Runs(
-            policies=self._policies,
-            horizon=self._horizon,
-            seed=self._seed,
-            arms=self._arms.to_dict(),
-            true_mean=self._arms.mean,
-            true_std=self._arms.std,
-            replications=self._numbers[places],
-            checkpoints=self._checkpoints,
-            pulls=self._pulls[:, places],
-            mean=self._mean[:, places],
-            std=self._std[:, places],
-            target=self._target[:, places],
-            arm_names=self._arms.names,
-        )
 
 
 LARGEST_HORIZON = 10**15
@@ -216,14 +212,14 @@ def checked_policies(policies: Any) -> tuple[Policy, ...]:
     """Return the policies, from one or several that differ."""
     values = (policies,) if isinstance(policies, Policy) or not hasattr(policies, "__iter__") else tuple(policies)
     if not values or not all(isinstance(policy, Policy) for policy in values):
-        raise InvalidInput(f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {policies!r}")
+        raise InvalidInput.of("policies", "must be policies such as ForcingBalance(reward_weight=0.9)", policies)
     labels = []
     for policy in values:
         policy.to_dict()  # one that cannot be recorded is refused now, not when the work is done
         labels.append(repr(policy))
     twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
     if twice is not None:  # it would take the same decisions again, and share its label in frames
-        raise InvalidInput(f"policies must differ from each other; got {twice} more than once")
+        raise InvalidInput.of("policies", f"must differ from each other; got {twice} more than once")
     return values
 
 
@@ -244,7 +240,7 @@ def checked_checkpoints(checkpoints: ArrayLike | None, horizon: int) -> IntArray
         return default_checkpoints(horizon)
     steps = _whole_numbers(checkpoints)
     if steps is None or steps.min() < 1 or steps.max() > horizon:
-        raise InvalidInput(f"checkpoints must be whole numbers from 1 to {horizon}, the horizon; got {checkpoints!r}")
+        raise InvalidInput.of("checkpoints", f"must be whole numbers from 1 to {horizon}, the horizon", checkpoints)
     return np.unique(steps)
 
 
@@ -254,8 +250,8 @@ def replication_numbers(replications: int | Sequence[int]) -> IntArray:
         return np.arange(checks.whole_number("replications", replications, 1), dtype=np.int64)
     numbers = _whole_numbers(replications)
     if numbers is None or numbers.min() < 0 or np.unique(numbers).size != numbers.size:
-        raise InvalidInput(
-            f"replications must be how many, or which: different whole numbers from 0; got {replications!r}"
+        raise InvalidInput.of(
+            "replications", "must be how many, or which: different whole numbers from 0", replications
         )
     return numbers
 

@@ -15,10 +15,12 @@ from equipoise._version import __version__
 from equipoise.arms import Arms
 from equipoise.errors import InvalidInput
 from equipoise.policies import NumbaPolicy, Policy
-from equipoise.simulation import default_checkpoints
+from equipoise.simulation.simulator import LARGEST_HORIZON, default_checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from equipoise.simulation.runs import Runs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,22 +70,22 @@ class Study:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, Arms):
-            raise InvalidInput(f"arms must be Arms such as Gaussian(mean=[1, 2], std=[1, 1]); got {self.arms!r}")
+            raise InvalidInput.of("arms", "must be Arms such as Gaussian(mean=[1, 2], std=[1, 1])", self.arms)
         policies = _distinct(self.policies)
         if not policies or not all(isinstance(policy, Policy) for policy in policies):
-            raise InvalidInput(
-                f"policies must be policies such as ForcingBalance(reward_weight=0.9); got {self.policies!r}"
+            raise InvalidInput.of(
+                "policies", "must be policies such as ForcingBalance(reward_weight=0.9)", self.policies
             )
         for policy in policies:
             policy.check_arms(self.arms.n_arms)
-        horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, 10**15) for n in self.horizons))
+        horizons = tuple(dict.fromkeys(_whole_number("horizon", n, 1, LARGEST_HORIZON) for n in self.horizons))
         if not horizons:
-            raise InvalidInput("horizon must be a whole number or a list of them; got an empty list")
+            raise InvalidInput.of("horizon", "must be a whole number or a list of them; got an empty list")
         steps = None
         if self.checkpoints is not None:
             steps = tuple(_whole_number("checkpoints", n, 1, max(horizons)) for n in self.checkpoints)
             if not steps:
-                raise InvalidInput("checkpoints must be at least one step, or left out; got an empty list")
+                raise InvalidInput.of("checkpoints", "must be at least one step, or left out; got an empty list")
         values = {
             "policies": policies,
             "horizons": horizons,
@@ -168,13 +170,6 @@ def _feed(digest: Any, data: Any) -> None:
         digest.update(f"{json.dumps(data)},".encode())
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from equipoise.simulation.runs import Runs
-
-    Kept = dict[Cell, list[Runs]]
-
 TASK_SECONDS = 1.0
 """How long a task should take: long against what handing it out costs (milliseconds), short enough to lose."""
 
@@ -186,7 +181,7 @@ class Piece(NamedTuple):
     replications: range
 
 
-def missing(study: Study, kept: Kept) -> Iterator[Piece]:
+def missing(study: Study, kept: dict[Cell, list[Runs]]) -> Iterator[Piece]:
     """Yield what is still to play, as stretches of consecutive replications."""
     for cell in study.cells():
         done = {number for runs in kept.get(cell, ()) for number in runs.replications.tolist()}

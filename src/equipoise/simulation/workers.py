@@ -1,92 +1,82 @@
-"""Where the parts of a sweep run: threads and processes here, or a Ray or Dask cluster, all through joblib."""
+"""Where the tasks of a sweep run: threads and processes here, or a Dask or Ray cluster."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import pickle
 import socket
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-import numpy as np
-
 from equipoise import checks
-from equipoise.arms import Arms
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from equipoise._types import FloatArray
-    from equipoise.arms.arms import Drawing
+    from collections.abc import Callable, Iterable, Iterator
 
 BACKENDS = ("threads", "processes", "ray", "dask")
 """Where a sweep can run."""
 
-CONNECT_SECONDS = 10.0
-"""How long to wait for the scheduler of a cluster."""
-
-PROBE_SECONDS = 3.0
-"""How long to wait until something takes a connection at all: the clusters' own ways to fail are long and loud."""
-
-CLOSE_SECONDS = 0.5
-"""How long to wait until a scheduler has heard that we leave; if it does not answer, it will notice by itself."""
+CONNECT_SECONDS, PROBE_SECONDS, CLOSE_SECONDS = 10.0, 3.0, 0.5
+"""How long to wait for a scheduler, for something that takes connections at all, and for a scheduler's goodbye."""
 
 
 class Workers(NamedTuple):
-    """Where calls are made."""
+    """Workers that are ready."""
 
-    parallel: Any
-    """A function that makes joblib calls and yields what they return as it comes."""
     n_at_once: int
-    """How many run at once."""
-    share: Callable[[Parcel], Any]
-    """Brings a parcel to all workers and returns what to pass to calls in its place."""
+    """How many tasks run at once."""
+    results: Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Any]
+    """Calls a function with the shared object and each tuple of arguments; a generator of results as they come."""
 
 
 @contextmanager
-def parallel_calls(backend: str, workers: int | None, scheduler: str | None) -> Iterator[Workers]:
-    """Give the workers of a backend while it is connected."""
-    import joblib
-
+def connected(backend: str, workers: int | None, scheduler: str | None, shared: Any) -> Iterator[Workers]:
+    """Give the workers of a backend; each gets `shared`, which may be large, once and not with every task."""
     checks.one_of("backend", backend, BACKENDS)
     on_cluster = backend in ("ray", "dask")
     if scheduler is not None and not on_cluster:
-        raise InvalidInput(f"scheduler is for the backends ray and dask; got it for {backend}")
+        raise InvalidInput.of("scheduler", f"is for the backends ray and dask; got it for {backend}")
     if workers is not None and on_cluster:
-        raise InvalidInput(f"workers is for the backends threads and processes; the {backend} cluster has its own")
+        raise InvalidInput.of(
+            "workers", f"is for the backends threads and processes; the {backend} cluster has its own"
+        )
     n_jobs = -1 if workers is None else checks.whole_number("workers", workers, 1)
-    options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
-    if not on_cluster:
-        name = {"threads": "threading", "processes": "loky"}[backend]
-        with joblib.parallel_config(backend=name, n_jobs=n_jobs):
-            # joblib itself lets processes share a large array.
-            yield Workers(joblib.Parallel(**options), joblib.effective_n_jobs(n_jobs), lambda parcel: parcel)
-        return
-    connected = _ray(scheduler) if backend == "ray" else _dask(scheduler)
-    with connected as (parameters, share), joblib.parallel_config(n_jobs=n_jobs, **parameters):
-        # All at once, so that a cluster that grows with demand sees the demand.
-        parallel = joblib.Parallel(pre_dispatch="all", **options)
-        count = _n_workers(backend, n_jobs)
-        yield Workers(parallel, count, lambda parcel: parcel if parcel.is_small else share(parcel))
-
-
-def _n_workers(backend: str, n_jobs: int) -> int:
-    import joblib
-
-    try:
-        count: int = joblib.effective_n_jobs(n_jobs)
-    except TimeoutError as error:
-        raise EquipoiseError(f"the {backend} cluster has no workers", hint="start some first") from error
-    return count
+    if backend == "ray":
+        with _ray(scheduler, shared) as ready:
+            yield ready
+    elif backend == "dask":
+        with _dask(scheduler) as client, _joblib(shared, n_jobs, backend="dask", client=client) as ready:
+            yield ready
+    else:
+        # Threads share the object itself; joblib puts its large arrays where all processes see them.
+        with _joblib(shared, n_jobs, backend="threading" if backend == "threads" else "loky") as ready:
+            yield ready
 
 
 @contextmanager
-def _dask(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Parcel], Any]]]:
+def _joblib(shared: Any, n_jobs: int, *, backend: str, **client: Any) -> Iterator[Workers]:
+    import joblib
+
+    with joblib.parallel_config(backend, n_jobs=n_jobs, **client):
+        try:
+            n_at_once = joblib.effective_n_jobs(n_jobs)
+        except TimeoutError as error:
+            raise EquipoiseError("the dask cluster has no workers", hint="start some first") from error
+        options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
+        if client:
+            # To all workers, so that it is not lost with one of them; and all tasks, so that a cluster that grows with
+            # demand sees the demand.
+            shared = client["client"].scatter([shared], broadcast=True)[0]
+            options["pre_dispatch"] = "all"
+        parallel, delayed = joblib.Parallel(**options), joblib.delayed
+        yield Workers(n_at_once, lambda function, tasks: parallel(delayed(function)(shared, *task) for task in tasks))
+
+
+@contextmanager
+def _dask(scheduler: str | None) -> Iterator[Any]:
     dask, distributed = _module("dask", extra="dask"), _module("distributed", extra="dask")
     address, security = scheduler or dask.config.get("scheduler-address", None), None
     if address is None:
@@ -97,37 +87,19 @@ def _dask(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Par
                 "the backend dask needs the address of a scheduler", hint="--scheduler tcp://host:8786"
             ) from None
         address, security = known.scheduler.address, known.security
-    if isinstance(address, str):
-        _expect_answer("dask", address, example="tcp://host:8786", hint="start one: dask scheduler")
+    hint = "start one: dask scheduler"
+    if isinstance(address, str) and not address.startswith("inproc://"):  # which has no port
+        _expect_answer("dask scheduler", address, "tcp://host:8786", hint)
     # A client of our own, also where one is open: when it leaves, the scheduler drops its tasks and no others.
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
     except (OSError, ValueError) as error:
-        raise EquipoiseError(f"no dask scheduler answers at {address}", hint="start one: dask scheduler") from error
+        raise EquipoiseError(f"no dask scheduler answers at {address}", hint=hint) from error
     try:
-        # To all workers, so that it is not lost with one of them.
-        yield {"backend": "dask", "client": client}, lambda parcel: client.scatter([parcel], broadcast=True)[0]
+        yield client
     finally:
         with suppress(TimeoutError), _unlogged("tornado.application", distributed.comm.CommClosedError):
             client.close(timeout=CLOSE_SECONDS)
-
-
-def _expect_answer(kind: str, address: str, *, example: str, hint: str) -> None:
-    """Raise if an address is none, or nothing takes connections there."""
-    try:
-        parts = urlsplit(address if "://" in address else f"//{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:  # a port that is no number
-        host, port = None, None
-    if address.startswith("inproc://"):  # dask's way within one process has no port
-        return
-    if not host or port is None:
-        raise InvalidInput(f"scheduler must be the address of a {kind} cluster, such as {example}; got {address!r}")
-    try:
-        socket.create_connection((host, port), timeout=PROBE_SECONDS).close()
-    except OSError as error:
-        what = "dask scheduler" if kind == "dask" else "ray cluster"
-        raise EquipoiseError(f"no {what} answers at {address}: {error.strerror or error}", hint=hint) from error
 
 
 @contextmanager
@@ -146,13 +118,17 @@ def _unlogged(name: str, kind: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def _ray(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Parcel], Any]]]:
+def _ray(scheduler: str | None, shared: Any) -> Iterator[Workers]:
+    """Connect to Ray and use its tasks.
+
+    Ray's backend for joblib refuses to return results before all are there, so an interrupted sweep would lose them.
+    """
     ray = _module("ray", extra="ray")
     ours = not ray.is_initialized()
     if ours:
         address, hint = scheduler or os.environ.get("RAY_ADDRESS") or "auto", "start one: ray start --head"
         if address not in ("auto", "local"):
-            _expect_answer("ray", address, example="host:6379", hint=hint)
+            _expect_answer("ray cluster", address, "host:6379", hint)
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
@@ -161,58 +137,43 @@ def _ray(scheduler: str | None) -> Iterator[tuple[dict[str, Any], Callable[[Parc
         except ray.exceptions.RayError as error:
             reason = str(error).strip().split("\n")[0]
             raise EquipoiseError(f"the ray cluster does not let us in: {reason}") from error
+
+    def results(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        call, reference = ray.remote(function), ray.put(shared)
+        waiting = [call.remote(reference, *task) for task in tasks]
+        try:
+            while waiting:
+                (ready,), waiting = ray.wait(waiting)
+                yield ray.get(ready)
+        finally:
+            for task in [] if ours else waiting:  # ours end with the connection, all at once
+                ray.cancel(task, force=True)
+
     try:
-        yield (
-            {"backend": _ray_backend(ray, cancel=not ours)},
-            lambda parcel: Parcel(parcel.key, ray.put(parcel.content)),
-        )
+        yield Workers(max(1, int(ray.cluster_resources().get("CPU", 1))), results)
     finally:
         if ours:
             ray.shutdown()
 
 
-def _ray_backend(ray: Any, *, cancel: bool) -> Any:
-    """Return a joblib backend that makes each call a task of Ray; `cancel` if the connection outlives the calls.
+def _expect_answer(what: str, address: str, example: str, hint: str) -> None:
+    """Raise if an address is none, or nothing takes connections there.
 
-    Ray's own (`ray.util.joblib`) hands results over only when all are there, too late to keep them when a sweep is
-    interrupted, and deals calls out to actors in turn whether those are free or not.
+    Measured: without this, Ray tries for more than two minutes and fills the screen, and Dask leaves a client behind
+    that complains when it is collected.
     """
-    from joblib.parallel import ParallelBackendBase
-
-    class RayTasks(ParallelBackendBase):  # type: ignore[misc]
-        supports_retrieve_callback = True
-
-        def effective_n_jobs(self, n_jobs: int | None) -> int:
-            return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-        def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
-            self.parallel = parallel
-            self._call = ray.remote(_called)
-            self._waiting: dict[Any, Any] = {}
-            return self.effective_n_jobs(n_jobs)
-
-        def submit(self, func: Any, callback: Any = None) -> Any:
-            reference = self._call.remote(func)
-            future = reference.future()
-            self._waiting[future] = reference
-            future.add_done_callback(callback)
-            return future
-
-        def retrieve_result_callback(self, future: Any) -> Any:
-            self._waiting.pop(future, None)
-            return future.result()
-
-        def abort_everything(self, ensure_ready: bool = True) -> None:
-            if cancel:  # else they end with the connection, all at once
-                for reference in list(self._waiting.values()):
-                    ray.cancel(reference, force=True)
-            self._waiting.clear()
-
-    return RayTasks(nesting_level=0)
-
-
-def _called(call: Any) -> Any:
-    return call()
+    try:
+        parts = urlsplit(address if "://" in address else f"//{address}")
+        place = (parts.hostname, parts.port)
+    except ValueError:  # a port that is no number
+        place = (None, None)
+    if None in place:
+        kind = what.partition(" ")[0]
+        raise InvalidInput.of("scheduler", f"must be the address of a {kind} cluster, such as {example}", address)
+    try:
+        socket.create_connection(place, timeout=PROBE_SECONDS).close()
+    except OSError as error:
+        raise EquipoiseError(f"no {what} answers at {address}: {error.strerror or error}", hint=hint) from error
 
 
 def _module(name: str, *, extra: str) -> Any:
@@ -220,81 +181,3 @@ def _module(name: str, *, extra: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise MissingExtra(f"the backend {extra} needs {name}", hint=f"pip install 'equipoise[{extra}]'") from error
-
-
-SMALL = 100_000
-"""Bytes that go with every task, which is simpler and outlives a lost worker; more are sent to each worker once."""
-
-
-class DescribedArms(Arms):
-    """Arms that play as they do and say of themselves a few words only, so that results of a task are small."""
-
-    def __init__(self, arms: Arms, description: dict[str, Any]) -> None:
-        self.mean, self.std, self.names = arms.mean, arms.std, arms.names
-        self._arms, self._description = arms, description
-
-    def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
-        return self._arms.drawing
-
-    def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
-        """Return the rewards that belong to uniform numbers."""
-        return self._arms.external_rewards(arm, uniform)
-
-    def fill(self, arm: int, seed: int, replication: int, first: int, out: FloatArray) -> None:
-        """Write rewards."""
-        self._arms.fill(arm, seed, replication, first, out)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the few words."""
-        return self._description
-
-    def __repr__(self) -> str:
-        return f"DescribedArms({self._description})"
-
-
-class Parcel:
-    """Something pickled once, for workers that each open it once.
-
-    Parameters
-    ----------
-    key : str
-        Different for different contents.
-    content : array of bytes, or a reference to it in Ray
-    """
-
-    def __init__(self, key: str, content: Any) -> None:
-        self.key, self.content = key, content
-
-    @classmethod
-    def of(cls, thing: Any) -> Parcel:
-        """Return a parcel with something in it."""
-        try:  # it takes classes that only the script here knows, too
-            import cloudpickle  # type: ignore[import-untyped]
-        except ImportError:  # joblib before 1.6 has its own
-            from joblib.externals import cloudpickle
-
-        data = cloudpickle.dumps(thing)
-        return cls(hashlib.sha256(data).hexdigest(), np.frombuffer(data, dtype=np.uint8))
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it may go with every task."""
-        return bool(self.content.size <= SMALL)
-
-    def opened(self) -> Any:
-        """Return what is in it; a worker keeps what it opened last."""
-        found = _OPENED.get(self.key)
-        if found is None:
-            content = self.content
-            if not isinstance(content, np.ndarray):
-                import ray
-
-                content = ray.get(content)
-            found = pickle.loads(content.tobytes())  # noqa: S301  (we packed it)
-            _OPENED.clear()
-            _OPENED[self.key] = found
-        return found
-
-
-_OPENED: dict[str, Any] = {}

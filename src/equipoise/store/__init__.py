@@ -1,7 +1,6 @@
 """Where experiments live: an SQLite file, a PostgreSQL database or memory, behind one class."""
 
-from equipoise.store.opening import open_store, upgrade
-from equipoise.store.store import Prepared, Store
+from equipoise.store.store import Prepared, Store, open_store, upgrade
 from equipoise.store.transaction import Transaction
 
 __all__ = ["Prepared", "Store", "Transaction", "open_store", "upgrade"]

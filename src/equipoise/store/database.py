@@ -1,41 +1,45 @@
-"""What a kind of database must offer: transactions that hold, its own words for the hot statements, clear errors."""
+"""A database by its URL, and what each kind of database must offer."""
 
 from __future__ import annotations
 
 import os
 import threading
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import sqlalchemy as sa
+
+from equipoise.errors import InvalidInput, MissingExtra, StoreError, StoreUnavailable
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    import sqlalchemy as sa
+    from equipoise.store.transaction import Transaction
 
-    from equipoise.errors import StoreError
-
-
-class Busy(Exception):
-    """Somebody else is writing, and we were told not to wait."""
+_HINT = "use sqlite:///file.db, postgresql://user@host/database or memory:"
 
 
 class Database(ABC):
-    """One database. What is here is all that differs between kinds of databases."""
+    """One database: its connections, transactions and errors."""
 
     shown_url: str
-    attempts: int = 2
-    """How often a transaction is begun anew before its error reaches the caller."""
-    locks_rows: bool = False
+    attempts: int
+    """How often to try a transaction before its error reaches the caller."""
+    locks_rows = False
     """Whether writers of different experiments do not wait for each other."""
-    answers_at_once: bool = False
-    """Whether statements take microseconds, as in a file of this machine, and only a commit takes long."""
-    by_unit: str = ""
-    """What to write behind the name of the table of events where it is searched by unit."""
+    can_prepare = False
+    """Whether `writing` takes `wait=False`: statements take microseconds, and only the commit takes long."""
+    by_unit = ""
+    """What to write after the name of the table `events` where a query searches it by unit."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._engine: sa.Engine | None = None
+        self._new_locks()
+
+    def _new_locks(self) -> None:
+        """Make new locks; after a fork, threads that do not exist here may hold those of the parent."""
         self._starting = threading.Lock()
 
     @property
@@ -44,8 +48,8 @@ class Database(ABC):
         if self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)
-            self._pid, self._starting = os.getpid(), threading.Lock()
-            self._forget_locks()
+            self._pid = os.getpid()
+            self._new_locks()
         if self._engine is not None:
             return self._engine
         with self._starting:
@@ -53,77 +57,108 @@ class Database(ABC):
                 self._engine = self._new_engine()
             return self._engine
 
+    @abstractmethod
+    def _new_engine(self) -> sa.Engine: ...
+
     def close(self) -> None:
-        """Close all connections; the database may be used again, which opens new ones."""
+        """Close all connections; using the database again opens new ones."""
         if self._engine is not None:
             # Closing what a fork inherited would end the connections of the parent.
             self._engine.dispose(close=self._pid == os.getpid())
 
     @abstractmethod
-    def writing(self, experiment: int | None, *, at_once: bool = False) -> AbstractContextManager[sa.Connection]:
-        """Return a transaction that no other writer of the experiment (None: of any) can interleave with.
+    def writing(
+        self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """Return a transaction that holds the lock of an experiment (None: of the schema and of new experiments).
 
-        It is committed, and durable, when the block ends, which another thread may do; it is undone if that raises.
-        `at_once`, for those that answer at once, is not to wait for another writer but to raise.
+        It commits, durably, when the block ends, which may be on another thread, and rolls back if the block raises.
+        `units` will be looked up; that may save a round trip. Without `wait` it raises if another writer has the lock.
         """
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[sa.Connection]:
-        """Return a transaction that sees one state of the database and waits for no writer."""
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Return a transaction that reads one snapshot and waits for no writer."""
 
     @abstractmethod
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return what is equal for two connections to one database, and differs otherwise."""
+        """Return a value that is equal for connections to the same database only."""
 
     @abstractmethod
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
-        """Return what to tell a user about a driver's error (None: it is no failure), and whether to try again."""
+        """Return a driver's error in words for the user (None: not a failure), and whether a retry may help."""
 
-    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite tells none)
-        """Take the values of rows out of what a driver's error says: a log is no place for units and attributes."""
+    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite's errors have none)
+        """Remove the values of rows from a driver's error: units and attributes do not belong in a log."""
 
-    def begin_last_writes(self, connection: sa.Connection) -> None:  # noqa: B027  (most have nothing to prepare)
-        """Note that nothing is read any more before the commit, so that what is written may go with it."""
 
-    @abstractmethod
-    def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Run a statement that every transaction runs, by the shortest way; `?` stands for a value in it."""
+def close_if_interrupted(connection: sa.Connection, error: BaseException) -> None:
+    """Close a connection after Ctrl-C: it may be in the middle of a statement, so do not ask it to roll back."""
+    if not isinstance(error, Exception) and not connection.closed:
+        connection.invalidate()
 
-    def lock(
-        self, connection: sa.Connection, head: str, experiment: int, units: list[str], columns: str
-    ) -> tuple[Sequence[Any], Sequence[Sequence[Any]]]:
-        """Return the row that a query gives, once no other transaction writes to the experiment, and events of units.
 
-        What is here is for databases that have one writer anyway.
-        """
-        [row] = self.execute(connection, head, experiment)
-        return row, self.unit_events(connection, experiment, units, columns) if units else ()
+def database_at(url: Any) -> Database:
+    """Return the database at a URL, without opening it.
 
-    @abstractmethod
-    def unit_events(
-        self, connection: sa.Connection, experiment: int, units: list[str], columns: str
-    ) -> Sequence[Sequence[Any]]:
-        """Return the events of some units; those of one unit in the order of the log."""
+    Examples
+    --------
+    >>> database_at("memory:").shown_url
+    'memory:'
+    >>> database_at("mysql://localhost/school")
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: a store must be SQLite, PostgreSQL or memory; got 'mysql://localhost/school'
+    hint: use sqlite:///file.db, postgresql://user@host/database or memory:
+    """
+    from equipoise.store import sqlite
 
-    @abstractmethod
-    def put(
-        self,
-        connection: sa.Connection,
-        table: sa.Table,
-        experiment: int,
-        rows: Sequence[Sequence[Any]],
-        *,
-        replace: bool,
-    ) -> None:
-        """Insert rows, all columns but the experiment in order; with `replace` in place of those with the same key."""
+    if url == "memory:":
+        return sqlite.MemoryDatabase()
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, TypeError, ValueError):
+        raise InvalidInput(f"a store must be given by a URL; got {url!r}", hint=_HINT) from None
+    if parsed.drivername == "sqlite":
+        if parsed.query:
+            options = str(parsed).partition("?")[2]
+            raise InvalidInput(f"the URL of an SQLite file takes no options; got ?{options}", hint=_HINT)
+        if parsed.host:
+            right = f"sqlite:///{parsed.host}" + (f"/{parsed.database}" if parsed.database else "")
+            got = without_password(parsed)
+            raise InvalidInput(f"the URL of an SQLite file has three slashes; got {got!r}", hint=right)
+        path = _checked_path(parsed.database)
+        return sqlite.FileDatabase(parsed.set(database=str(path)), path)
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        try:
+            import psycopg  # noqa: F401
+        except ImportError as error:
+            hint = "pip install 'equipoise[postgres]'"
+            raise MissingExtra("a PostgreSQL store needs the package psycopg", hint=hint) from error
+        from equipoise.store.postgresql import PostgreSQLDatabase
 
-    @abstractmethod
-    def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
+        return PostgreSQLDatabase(parsed.set(drivername="postgresql+psycopg"))
+    hint = "use equipoise.Client for a service" if parsed.drivername in ("http", "https") else _HINT
+    raise InvalidInput(f"a store must be SQLite, PostgreSQL or memory; got {without_password(parsed)!r}", hint=hint)
 
-    @abstractmethod
-    def _new_engine(self) -> sa.Engine: ...
 
-    @abstractmethod
-    def _forget_locks(self) -> None:
-        """Make new locks; those of the parent process may be held by threads that do not exist here."""
+def without_password(url: sa.URL) -> str:
+    """Return a URL for printing, with `***` for every password, in the query too."""
+    hidden = {name: "***" for name in url.query if "password" in name}
+    return url.update_query_dict(hidden).set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+
+
+def _checked_path(path: str | None) -> Path:
+    if not path or path == ":memory:":
+        raise InvalidInput("an SQLite store must name a file; got none", hint=_HINT)
+    if "\0" in path:
+        raise InvalidInput(f"an SQLite store must name a file; got {path!r}")
+    try:
+        file = Path(path).expanduser()
+    except RuntimeError:
+        raise InvalidInput(f"an SQLite store must name a file; {path!r} is in a home directory unknown here") from None
+    if not file.parent.is_dir():
+        raise StoreUnavailable(f"the directory of {file} does not exist", hint=f"mkdir -p {file.parent}")
+    if file.is_dir():
+        raise StoreUnavailable(f"{file} is a directory, not an SQLite file")
+    return file

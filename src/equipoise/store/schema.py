@@ -1,6 +1,6 @@
-"""The tables: a log of events that is the truth, and what is kept from it so that nobody has to read it all.
+"""The tables: a log of events, which is the truth, and what follows from it, which saves reading all of it.
 
-Instants are whole microseconds since 1970 in UTC, so that both databases keep and compare them exactly.
+Instants are whole microseconds since 1970 in UTC, which both databases store and compare exactly.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 REVISION = "2"
-"""The revision this code reads and writes; the newest file in `migrations/versions`."""
+"""The revision this code reads and writes; the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
-"""Where Alembic notes the revision; a name of our own, so that another application's notes stay apart."""
+"""Where Alembic keeps the revision; a name of our own, apart from another application's in the same database."""
 
 metadata = sa.MetaData()
 """The tables; `info` has the revision that made one, if it was not the first."""
@@ -101,7 +101,7 @@ pending = sa.Table(
     sa.Column("decision", sa.BigInteger, primary_key=True),
     sa.Column("unit", _word, nullable=False),
     sa.Column("arm", sa.Integer, nullable=False),
-    sa.Column("reward", sa.Double),  # told, but not to be counted before it is due
+    sa.Column("reward", sa.Double),  # reported, but not counted before it is due
     sqlite_with_rowid=False,
 )
 
@@ -124,7 +124,15 @@ keys = sa.Table(
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
 ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
 PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
-"""Columns in the order of the rows that the store takes and gives, without the experiment."""
+"""The columns of rows that the store takes and returns, in order, without the experiment."""
+
+
+def on_conflict(table: sa.Table) -> str:
+    """Return the clause of an INSERT, for both databases, that replaces rows with the same key, except in the log."""
+    if table is events:
+        return ""
+    changes = ", ".join(f"{one.name} = excluded.{one.name}" for one in table.columns if not one.primary_key)
+    return f" ON CONFLICT ({', '.join(table.primary_key.columns.keys())}) DO UPDATE SET {changes}"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -132,7 +140,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def microseconds(instant: datetime) -> int:
-    """Return an instant as the store keeps it.
+    """Return an instant as microseconds.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import random
 import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,46 +15,102 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
-from equipoise.store.database import Busy, Database
+from equipoise.store.database import Database, close_if_interrupted
+from equipoise.store.schema import on_conflict
+from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-_PIECE = 5_000
-_MOST_ROWS = 64
-"""Rows of one statement; SQLite takes more, but gains nothing by it."""
-_STATEMENTS = 512
-"""Prepared statements that a connection keeps: one for each number of rows, and some more."""
+BUSY_SECONDS = 60.0
+"""Seconds to wait for another process to finish writing, in one attempt at a transaction."""
+
+_CHUNK_ROWS = 5_000
+_INSERT_ROWS = 64
+"""Rows of one INSERT; SQLite takes more, but gains nothing by it."""
+_CACHED_STATEMENTS = 512
+"""Prepared statements that a connection keeps: one INSERT for each number of rows, and some more."""
+
+
+class SQLiteTransaction(Transaction):
+    """A transaction in the words of the sqlite3 module."""
+
+    def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows."""
+        return self.driver.execute(statement, values).fetchall()  # type: ignore[no-any-return]
+
+    def lock(self, experiment: int) -> None:
+        """Read the experiment's head once: the file's lock is taken, so it cannot change."""
+        [row] = self.execute(HEAD, experiment)
+        self._locked = Head(*row)
+
+    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
+        """Look up each unit by its index; the list is passed as one value."""
+        statement = (
+            f"SELECT {UNIT_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN events {self.database.by_unit} "  # noqa: S608
+            "WHERE experiment = ? AND unit = wanted.value ORDER BY number"
+        )
+        return self.execute(statement, json.dumps(units), experiment)
+
+    def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert many rows with one statement: each waits for Python's lock, which a busy server is short of."""
+        for start in range(0, len(rows), _INSERT_ROWS):
+            some = rows[start : start + _INSERT_ROWS]
+            self.driver.execute(_insertion(table, len(some)), [value for row in some for value in (experiment, *row)])
+
+    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield plain tuples; rows that know their columns' names take twice the time."""
+        with closing(self.driver.execute(statement, values)) as cursor:
+            while chunk := cursor.fetchmany(_CHUNK_ROWS):
+                yield chunk
+
+
+@cache
+def _insertion(table: sa.Table, n_rows: int) -> str:
+    names = table.columns.keys()
+    row = f"({', '.join('?' * len(names))})"
+    values = ", ".join([row] * n_rows)
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {values}{on_conflict(table)}"  # noqa: S608
 
 
 class SQLiteDatabase(Database):
     """What files and memory have in common."""
 
     attempts = 5  # five minutes of waiting for one lock: something else is wrong by then
-    # Left alone, SQLite may prefer to walk through a whole log, which it takes to be ten events long.
+    # Without a hint, SQLite may scan a whole log, which it takes to be ten events long.
     by_unit = "INDEXED BY one_event_of_a_kind_per_unit"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = threading.RLock()
-
-    def _forget_locks(self) -> None:
+    def _new_locks(self) -> None:
+        super()._new_locks()
         self._lock = threading.RLock()
 
     @contextmanager
-    def writing(self, experiment: int | None, *, at_once: bool = False) -> Iterator[sa.Connection]:
-        """Take the lock of the file first: a reader that turns into a writer would fail when it is held."""
-        engine = self.engine
+    def writing(
+        self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
+    ) -> Iterator[SQLiteTransaction]:
+        """Lock the file first: a reader that turns into a writer would fail if another has the lock."""
+        engine, lock = self.engine, self._lock
+        if not wait:
+            # The thread that commits could not release the lock, so only see that no other thread has it.
+            if not lock.acquire(blocking=False):
+                raise BlockingIOError("another thread is writing, or waits for another process")
+            lock.release()
         # Threads of this process wait for each other here, and only one of them for other processes.
-        with self._lock, engine.connect() as connection, _transaction(connection, BUSY_SECONDS):
-            yield connection
+        with lock if wait else nullcontext(), _transaction(self, engine, BUSY_SECONDS if wait else 0.0) as transaction:
+            if experiment is not None:
+                transaction.lock(experiment)
+            yield transaction
+            self._check_file()
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[SQLiteTransaction]:
         """Read a snapshot."""
-        with self.engine.connect() as connection, _transaction(connection):
-            yield connection
+        with _transaction(self, self.engine) as transaction:
+            yield transaction
+
+    def _check_file(self) -> None:
+        """Raise if the file is not the one that was opened; there is none in memory."""
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Tell busy, full, read-only, broken and foreign files apart."""
@@ -83,48 +139,38 @@ class SQLiteDatabase(Database):
             ), False
         return None, False
 
-    def execute(self, connection: sa.Connection, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Go past SQLAlchemy."""
-        return _driver(connection).execute(statement, values).fetchall()
 
-    def unit_events(
-        self, connection: sa.Connection, experiment: int, units: list[str], columns: str
-    ) -> Sequence[Sequence[Any]]:
-        """Look every unit up in the index of units; a list goes in as one value."""
-        statement = (
-            f"SELECT {columns} FROM json_each(?) AS wanted CROSS JOIN events {self.by_unit} "  # noqa: S608
-            "WHERE experiment = ? AND unit = wanted.value ORDER BY number"
-        )
-        return self.execute(connection, statement, json.dumps(units), experiment)
-
-    def put(
-        self,
-        connection: sa.Connection,
-        table: sa.Table,
-        experiment: int,
-        rows: Sequence[Sequence[Any]],
-        *,
-        replace: bool,
-    ) -> None:
-        """Insert rows, many with one statement: each statement waits for Python's lock, which a server is short of."""
-        driver, start = _driver(connection), 0
-        while start < len(rows):
-            size = min(len(rows) - start, _MOST_ROWS)
-            values = [value for row in rows[start : start + size] for value in (experiment, *row)]
-            driver.execute(_insertion(table, replace, size), values)
-            start += size
-
-    def stream(self, connection: sa.Connection, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield plain tuples; rows that know their columns' names take twice the time."""
-        with closing(_driver(connection).execute(statement, values)) as cursor:
-            while piece := cursor.fetchmany(_PIECE):
-                yield piece
+@contextmanager
+def _transaction(
+    database: SQLiteDatabase, engine: sa.Engine, patience: float | None = None
+) -> Iterator[SQLiteTransaction]:
+    """Read; or write, if there is `patience` to wait for other writers, in seconds."""
+    with engine.connect() as connection:
+        transaction = SQLiteTransaction(database, connection)
+        driver = transaction.driver
+        try:
+            if driver.in_transaction:  # left by an interrupt of the rollback below
+                driver.execute("ROLLBACK")
+            # In this block, since an interrupt may be raised as it returns.
+            if patience is None:
+                driver.execute("BEGIN")
+            else:
+                begin_writing(driver, patience)
+            yield transaction
+            driver.execute("COMMIT")
+        except BaseException as error:
+            close_if_interrupted(connection, error)
+            # Closing a connection, by us or by SQLAlchemy, rolls back too.
+            with suppress(sqlite3.ProgrammingError):
+                if driver.in_transaction:  # a full disk ends a transaction by itself
+                    driver.execute("ROLLBACK")
+            raise
 
 
 class FileDatabase(SQLiteDatabase):
     """An SQLite file."""
 
-    answers_at_once = True
+    can_prepare = True
 
     def __init__(self, url: sa.URL, path: Path) -> None:
         super().__init__()
@@ -132,29 +178,14 @@ class FileDatabase(SQLiteDatabase):
         self.shown_url = f"sqlite:///{path}"
         self._url = url
         self._file: tuple[int, int] | None = None
-        """Device and number of the file that was opened first."""
-
-    @contextmanager
-    def writing(self, experiment: int | None, *, at_once: bool = False) -> Iterator[sa.Connection]:
-        """See before each commit that what is written can still be found: an open file outlives its name."""
-        with self._writing_at_once() if at_once else super().writing(experiment) as connection:
-            yield connection
-            self._check_file()
-
-    @contextmanager
-    def _writing_at_once(self) -> Iterator[sa.Connection]:
-        """Take the lock of the file alone: that of our threads could be given back by the one that took it only."""
-        if not self._lock.acquire(blocking=False):
-            raise Busy  # one of them is at it, or waits for another process
-        self._lock.release()
-        with self.engine.connect() as connection, _transaction(connection, 0.0):
-            yield connection
+        """Device and inode of the file that was opened first."""
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return what tells the file from all others."""
+        """Return the inode of the file."""
         return ("sqlite", self._file)
 
     def _check_file(self) -> None:
+        """See before each commit that the file can still be found: an open file outlives its name."""
         try:
             found = self.path.stat()
         except OSError:
@@ -166,7 +197,7 @@ class FileDatabase(SQLiteDatabase):
             )
 
     def _before_connecting(self, *_: Any) -> None:
-        """Do not let SQLite make a new file in the place of one that is gone."""
+        """Do not let SQLite create a new file where one is gone."""
         if self._file is not None:
             self._check_file()
 
@@ -182,7 +213,7 @@ class FileDatabase(SQLiteDatabase):
             isolation_level="AUTOCOMMIT",  # transactions begin and end where this module says so
             pool_size=8,
             max_overflow=-1,
-            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": _STATEMENTS},
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": _CACHED_STATEMENTS},
         )
         sa.event.listen(engine, "do_connect", self._before_connecting)
         sa.event.listen(engine, "connect", self._after_connecting)
@@ -200,10 +231,10 @@ class MemoryDatabase(SQLiteDatabase):
         self._kept = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, factory=_Kept)
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[SQLiteTransaction]:
         """Wait for the one connection."""
-        with self._lock, super().reading() as connection:
-            yield connection
+        with self._lock, super().reading() as transaction:
+            yield transaction
 
     @property
     def engine(self) -> sa.Engine:
@@ -219,7 +250,7 @@ class MemoryDatabase(SQLiteDatabase):
         self._kept.end()
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return what tells this database from all others."""
+        """Return the number of this object."""
         return ("memory", id(self))
 
     def _new_engine(self) -> sa.Engine:
@@ -233,7 +264,7 @@ class MemoryDatabase(SQLiteDatabase):
 
 
 class _Kept(sqlite3.Connection):
-    """A connection that SQLAlchemy cannot close, which it does after Ctrl-C: all that it holds would be gone."""
+    """A connection that SQLAlchemy cannot close, as it does after Ctrl-C: all data would be gone."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -241,35 +272,6 @@ class _Kept(sqlite3.Connection):
     def end(self) -> None:
         """Close it."""
         super().close()
-
-
-@contextmanager
-def _transaction(connection: sa.Connection, patience: float | None = None) -> Iterator[None]:
-    """Read; or write, with so much patience for others that do."""
-    driver = _driver(connection)
-    try:
-        if driver.in_transaction:  # what an interrupt of the rollback below has left
-            driver.execute("ROLLBACK")
-        # In here, since an interrupt may be raised as it returns.
-        if patience is None:
-            driver.execute("BEGIN")
-        else:
-            begin_writing(driver, patience)
-        yield
-        driver.execute("COMMIT")
-    except BaseException:
-        # A connection that SQLAlchemy was interrupted in is closed by it, and the transaction undone with that.
-        with suppress(sqlite3.ProgrammingError):
-            # A full disk ends the transaction by itself; then there is nothing to roll back.
-            if driver.in_transaction:
-                driver.execute("ROLLBACK")
-        raise
-
-
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
-    """Return the connection below SQLAlchemy's, which takes as long for a statement as SQLite itself."""
-    driver: Any = connection.connection.driver_connection
-    return driver  # type: ignore[no-any-return]
 
 
 def _set_up(connection: Any, _record: Any) -> None:
@@ -282,35 +284,16 @@ def _set_up(connection: Any, _record: Any) -> None:
     cursor.close()
 
 
-@cache
-def _insertion(table: sa.Table, replace: bool, n_rows: int) -> str:
-    names = [column.name for column in table.columns]
-    row = f"({', '.join('?' * len(names))})"
-    statement = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES {', '.join([row] * n_rows)}"  # noqa: S608
-    return statement + (on_conflict(table) if replace else "")
-
-
-def on_conflict(table: sa.Table) -> str:
-    """Return the clause that puts a row in the place of one with the same key; both databases understand it."""
-    keys = [column.name for column in table.primary_key]
-    others = [column.name for column in table.columns if column.name not in keys]
-    changes = ", ".join(f"{name} = excluded.{name}" for name in others)
-    return f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {changes}"
-
-
-BUSY_SECONDS = 60.0
-"""How long to wait for another process to finish writing, before a transaction is begun anew."""
-
 _FIRST, _SHRINK, _SHORTEST, _RESTING = 0.005, 0.7, 0.0002, 0.002
 _RESTING_AFTER = 1.0
-"""Seconds after which somebody must be doing something long, and asking often only burns time."""
+"""Seconds after which another process must be doing something long, and trying often only burns time."""
 
 
 def begin_writing(driver: sqlite3.Connection, patience: float) -> None:
-    """Begin a transaction that holds the lock; raise SQLite's "busy" after so many seconds.
+    """Begin a transaction that holds the lock; raise SQLite's "busy" after `patience` seconds.
 
-    SQLite's own waiting asks ever more rarely, so that whoever has waited longest is the least likely to get the lock:
-    of eight busy processes one waited for 4 s. Here it asks ever more often; the longest wait was 0.1 s. And Ctrl-C
+    SQLite's own backoff tries ever more rarely, so the process that has waited longest is the least likely to get the
+    lock: of eight busy processes one waited for 4 s. This tries ever more often; the longest wait was 0.1 s. And Ctrl-C
     ends it.
     """
     driver.execute("PRAGMA busy_timeout = 0")
@@ -331,6 +314,6 @@ def begin_writing(driver: sqlite3.Connection, patience: float) -> None:
 
 
 def _pause(attempt: int, waited: float) -> float:
-    """Return how long to sleep; by chance, so that no two that wait keep step."""
+    """Return how long to sleep, with jitter, so that no two waiting processes keep step."""
     typical = _RESTING if waited > _RESTING_AFTER else max(_SHORTEST, _FIRST * _SHRINK**attempt)
     return typical * random.uniform(0.5, 1.5)  # noqa: S311

@@ -1,32 +1,73 @@
-"""A store: transactions on one database that are tried again when that is safe, and a place for cached states."""
+"""Open a store, and run transactions on it, with retries where those are safe."""
 
 from __future__ import annotations
 
 import sys
 import time
 import weakref
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from equipoise.errors import EquipoiseError, InvalidInput
-from equipoise.store.transaction import Transaction
+from equipoise.store import migrations, schema
+from equipoise.store.database import Database, database_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
 
-    import sqlalchemy as sa
-
-    from equipoise.store.database import Database
+    from equipoise.store.transaction import Transaction
 
 Result = TypeVar("Result")
+
+
+def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Store:
+    """Open a store of experiments, making its tables if the database is empty.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///file.db`` for a file that needs nothing started, ``postgresql://user@host/database`` for many
+        machines, or ``memory:`` for a test or a notebook.
+    clock : function, optional
+        Returns the time, as a datetime with a zone; the system's clock by default.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> store = eq.open_store("memory:")
+    >>> experiment = eq.Experiment.create(
+    ...     store, "fractions", arms=["number line", "pie"], policy=eq.ForcingBalance(reward_weight=0.8), seed=1
+    ... )
+    >>> experiment.ask("student-42").arm
+    'number line'
+    """
+    store = Store(database_at(url), clock)
+    try:
+        if store.read(lambda transaction: migrations.revision_of(transaction.connection)) != schema.REVISION:
+            store._migrate(even_with_experiments=False)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def upgrade(url: str) -> tuple[str | None, str]:
+    """Bring a database to the present schema and return its revision before and after.
+
+    Examples
+    --------
+    >>> upgrade("memory:")
+    (None, '2')
+    """
+    with Store(database_at(url)) as store:
+        return store._migrate(even_with_experiments=True)
 
 
 class Store:
     """A database of experiments, made by `open_store`.
 
-    Usable from several threads, and after a fork. Close it, or use it in a `with` block, to give its connections back.
+    Usable from several threads, and after a fork. Close it, or use it in a `with` block, to close its connections.
 
     Examples
     --------
@@ -39,9 +80,12 @@ class Store:
     def __init__(self, database: Database, clock: Callable[[], datetime] | None = None) -> None:
         self.database = database
         self.states: dict[int, Any] = {}
-        """The last committed state of each experiment that was used; whoever puts one here never changes it."""
+        """Cache: the last committed state of each experiment, by its number, shared by all that use the store.
+
+        It belongs to `equipoise.experiment.state` and lives here to end with the store. Never change a state in it.
+        """
         self._clock = clock or _utc_now
-        weakref.finalize(self, database.close)  # for those who never close it
+        weakref.finalize(self, database.close)  # if it is never closed
 
     @property
     def url(self) -> str:
@@ -60,71 +104,74 @@ class Store:
     def change(
         self, experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None = None
     ) -> Result:
-        """Return what `work` returns after its transaction is durable.
+        """Return what `work` returns, once its transaction is durable.
 
-        `work` runs while no other writer of the experiment can (None: no other change of the schema and no creation).
-        It may run again after a lost connection or lock, so it must change nothing but the transaction. If it will look
-        up `units`, that may save a question to the database.
+        `work` holds the lock of the experiment (None: of the schema and of new experiments). It may run again after a
+        lost connection or lock, so it must change nothing but the transaction. If it will look up `units`, naming them
+        here may save a round trip.
         """
-        locked = _locked(experiment, work, units)
-        return self._attempt(lambda: self.database.writing(experiment), locked, self.database.attempts)
+        return self._retry(lambda: self.database.writing(experiment, units), work, self.database.attempts)
 
     def prepare(
         self, experiment: int, work: Callable[[Transaction], Result], units: list[str] | None = None
     ) -> Prepared[Result] | None:
-        """Do `work` now, on this thread, and leave the commit to be made, on any; None if that is not possible now.
+        """Do `work` now, on this thread, without the commit, which any thread may make; None if that is impossible.
 
-        It never waits. Where it returns None, because somebody else is writing or something is wrong, nothing is
-        written, and `change` waits or tells what is wrong.
+        It never waits. It returns None, and writes nothing, if another writer is at work or anything goes wrong; then
+        `change` waits or reports the error.
         """
-        if not self.database.answers_at_once:
+        if not self.database.can_prepare:
             return None
         try:
             with ExitStack() as stack:
-                connection = stack.enter_context(self.database.writing(experiment, at_once=True))
-                stack.enter_context(_given_up_when_interrupted(connection))
-                result = _locked(experiment, work, units)(Transaction(self.database, connection))
+                result = work(stack.enter_context(self.database.writing(experiment, units, wait=False)))
                 return Prepared(stack.pop_all(), result)
         except Exception:  # noqa: BLE001
             return None
 
     def read(self, work: Callable[[Transaction], Result], *, repeatable: bool = True) -> Result:
-        """Return what `work` returns; it sees one state of the database and waits for no writer.
+        """Return what `work` returns; it reads one snapshot of the database and waits for no writer.
 
-        Unless it is repeatable, such as writing to a file, it is not run again after a lost connection.
+        If it is not repeatable, such as writing to a file, it is not retried after a lost connection.
         """
-        return self._attempt(self.database.reading, work, self.database.attempts if repeatable else 1)
+        return self._retry(self.database.reading, work, self.database.attempts if repeatable else 1)
 
-    def _attempt(
+    def _retry(
         self,
-        begin: Callable[[], AbstractContextManager[sa.Connection]],
+        begin: Callable[[], AbstractContextManager[Transaction]],
         work: Callable[[Transaction], Result],
         attempts: int,
     ) -> Result:
         before = sys.exc_info()[1]
         for attempt in range(1, attempts + 1):
             try:
-                with begin() as connection, _given_up_when_interrupted(connection):
-                    return work(Transaction(self.database, connection))
+                with begin() as transaction:
+                    return work(transaction)
             except EquipoiseError:
                 raise
             except Exception as error:
                 interrupt = _interrupt_behind(error, before)
                 if interrupt is not None:
                     raise interrupt from None
-                told, again = self.database.failure(error)
+                failure, again = self.database.failure(error)
                 self._forget_values(error, before)
-                if told is None:
+                if failure is None:
                     raise
                 if not again or attempt == attempts:
-                    raise told from error
+                    raise failure from error
             time.sleep(0.05 * attempt)
         raise AssertionError("unreachable")
 
     def _forget_values(self, error: BaseException, before: BaseException | None) -> None:
-        # A variable of the caller would keep the error, and all that its traceback holds, until somebody collects it.
+        # A loop variable of the caller would keep the error, and all that its traceback holds, alive.
         for one in _chain(error, before):
             self.database.forget_values(one)
+
+    def _migrate(self, *, even_with_experiments: bool) -> tuple[str | None, str]:
+        def work(transaction: Transaction) -> tuple[str | None, str]:
+            return migrations.migrate(transaction.connection, self.url, even_with_experiments=even_with_experiments)
+
+        return self.change(None, work)
 
     def close(self) -> None:
         """Close all connections."""
@@ -142,49 +189,21 @@ class Store:
 
 
 class Prepared(Generic[Result]):
-    """Work that is written, but not durable: others wait until `commit` or `undo` is called."""
+    """Work that is written, but not durable: other writers wait until `commit` or `undo` is called."""
 
     def __init__(self, transaction: ExitStack, result: Result) -> None:
         self._transaction = transaction
         self._result = result
 
     def commit(self) -> Result:
-        """Return what the work returned, once it is durable; if this raises, it is undone."""
+        """Return what the work returned, once it is durable; if this raises, it is rolled back."""
         self._transaction.close()
         return self._result
 
     def undo(self) -> None:
-        """Leave no trace."""
-        with suppress(_Undone):
-            self._transaction.__exit__(_Undone, _Undone(), None)
-
-
-class _Undone(Exception):
-    """Ends a transaction that is not wanted any more."""
-
-
-def _locked(
-    experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None
-) -> Callable[[Transaction], Result]:
-    def locked(transaction: Transaction) -> Result:
-        if experiment is not None:
-            transaction.lock(experiment, units or [])
-        return work(transaction)
-
-    return locked
-
-
-@contextmanager
-def _given_up_when_interrupted(connection: sa.Connection) -> Iterator[None]:
-    """Close a connection after Ctrl-C: it may be in the middle of a statement, and is not asked to undo anything."""
-    try:
-        yield
-    except Exception:
-        raise
-    except BaseException:
-        if not connection.closed:
-            connection.invalidate()
-        raise
+        """Roll back."""
+        reason = RuntimeError("not wanted any more")
+        self._transaction.__exit__(RuntimeError, reason, None)
 
 
 def _interrupt_behind(error: BaseException, before: BaseException | None) -> BaseException | None:
@@ -193,7 +212,7 @@ def _interrupt_behind(error: BaseException, before: BaseException | None) -> Bas
 
 
 def _chain(error: BaseException, before: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and what led to it, up to what was being handled `before`."""
+    """Yield an error and its causes, except what was being handled `before` we were called."""
     cause: BaseException | None = error
     while cause is not None and cause is not before:
         yield cause

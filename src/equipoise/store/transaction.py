@@ -1,7 +1,8 @@
-"""What an experiment reads and writes, as methods on one open transaction; rows are plain tuples."""
+"""What an experiment reads and writes in one open transaction; rows are plain tuples."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
 
     from equipoise.store.database import Database
 
-_experiments, _arms, _events, _pending = schema.experiments, schema.arms, schema.events, schema.pending
-_keys = schema.keys
+_experiments, _keys = schema.experiments, schema.keys
 
 
 class Head(NamedTuple):
@@ -29,7 +29,7 @@ class Head(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """An experiment as it is listed."""
+    """An experiment in a list of all."""
 
     name: str
     state: str
@@ -41,7 +41,7 @@ class Summary(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key to the service, which knows only the hash of its secret; instants are microseconds."""
+    """A key of the service, with the hash of its secret; instants are in microseconds."""
 
     id: str
     hash: str
@@ -55,64 +55,65 @@ class Key(NamedTuple):
     last_used_at: int | None = None
 
 
-_HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
+HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
 _ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ? WHERE id = ?"
-_CONFIGURATION = sa.select(_experiments.c.name, _experiments.c.created_at, _experiments.c.configuration).where(
-    _experiments.c.id == sa.bindparam("experiment")
-)
 _ARMS = f"SELECT {', '.join(ARM_COLUMNS)} FROM arms WHERE experiment = ? AND changed > ? ORDER BY position"  # noqa: S608
 _DUE = (
-    sa.select(*(_pending.c[name] for name in PENDING_COLUMNS))
-    .where(_pending.c.experiment == sa.bindparam("experiment"), _pending.c.due_at <= sa.bindparam("now"))
-    .order_by(_pending.c.due_at, _pending.c.decision)
-    .limit(sa.bindparam("limit"))
+    f"SELECT {', '.join(PENDING_COLUMNS)} FROM pending WHERE experiment = ? AND due_at <= ? "  # noqa: S608
+    "ORDER BY due_at, decision LIMIT ?"
 )
-_N_DUE = (
-    sa.select(_pending.c.arm, sa.func.count())
-    .where(
-        _pending.c.experiment == sa.bindparam("experiment"),
-        _pending.c.due_at <= sa.bindparam("now"),
-        _pending.c.reward.is_(None),
-    )
-    .group_by(_pending.c.arm)
-)
-_LAST_HELD = sa.select(sa.func.max(_pending.c.due_at)).where(
-    _pending.c.experiment == sa.bindparam("experiment"), _pending.c.reward.is_not(None)
-)
-_CONFIGURE = (
-    sa.update(_experiments)
-    .where(_experiments.c.id == sa.bindparam("experiment"))
-    .values({name: sa.bindparam(f"new_{name}") for name in ("configuration", "configured")})
-)
-_FORGET = sa.delete(_pending).where(
-    _pending.c.experiment == sa.bindparam("experiment"),
-    _pending.c.due_at == sa.bindparam("due"),
-    _pending.c.decision == sa.bindparam("of"),
-)
-_REVOKE = (
-    sa.update(_keys)
-    .where(_keys.c.id == sa.bindparam("of"), _keys.c.revoked_at.is_(None))
-    .values(revoked_at=sa.bindparam("at"))
-)
-_TOUCH = (
-    sa.update(_keys)
-    .where(
-        _keys.c.id == sa.bindparam("of"),
-        sa.or_(_keys.c.last_used_at.is_(None), _keys.c.last_used_at < sa.bindparam("at")),
-    )
-    .values(last_used_at=sa.bindparam("at"))
-)
-_UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
+_N_DUE = "SELECT arm, count(*) FROM pending WHERE experiment = ? AND due_at <= ? AND reward IS NULL GROUP BY arm"
+_EVENTS = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608
+_FORGET = sa.text("DELETE FROM pending WHERE experiment = :experiment AND due_at = :due AND decision = :of")
+_CONFIGURE = "UPDATE experiments SET configuration = ?, configured = ? WHERE id = ?"
+_SUMMARIES = """
+SELECT e.name, e.state, e.created_at, e.configuration, count(*), CAST(sum(a.assigned) AS BIGINT),
+    CAST(sum(a.pulls) AS BIGINT)
+FROM experiments AS e JOIN arms AS a ON a.experiment = e.id GROUP BY e.id ORDER BY e.id
+"""
+_KEYS = f"SELECT {', '.join(Key._fields)} FROM keys ORDER BY created_at, id"  # noqa: S608
+_KEYS_MARK = """
+SELECT count(*), count(revoked_at), count(expires_at), max(created_at), max(revoked_at), max(expires_at) FROM keys
+"""
+_REVOKE = sa.text("UPDATE keys SET revoked_at = :at WHERE id = :of AND revoked_at IS NULL")
+_TOUCH = sa.text("UPDATE keys SET last_used_at = :at WHERE id = :of AND (last_used_at IS NULL OR last_used_at < :at)")
+UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
 
 
-class Transaction:
-    """One open transaction."""
+class Transaction(ABC):
+    """One open transaction.
+
+    `execute` and the other abstract methods go past SQLAlchemy, in a subclass for each kind of database: one statement
+    takes SQLAlchemy as long as SQLite itself. Texts from outside go through SQLAlchemy, unless they were checked.
+    """
 
     def __init__(self, database: Database, connection: sa.Connection) -> None:
         self.database = database
         self.connection = connection
+        self.driver: Any = connection.connection.driver_connection
+        """The driver's own connection."""
         self._locked: Head | None = None
-        self._units: tuple[list[str], Sequence[Sequence[Any]]] = [], ()
+
+    # Past SQLAlchemy
+
+    @abstractmethod
+    def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows; `?` is a placeholder in it."""
+
+    @abstractmethod
+    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
+        """Return the `UNIT_COLUMNS` of units' events; those of one unit in the order of the log."""
+
+    @abstractmethod
+    def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows, all columns but the experiment; they replace rows with the same key, except in the log."""
+
+    @abstractmethod
+    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query in chunks; `?` is a placeholder in the statement."""
+
+    def buffer_writes(self) -> None:  # noqa: B027  (SQLite gains nothing by it)
+        """Promise that only `put` and `advance` follow, so that they may be sent with the commit."""
 
     # Reading
 
@@ -123,77 +124,46 @@ class Transaction:
 
     def summaries(self) -> list[Summary]:
         """Return all experiments, oldest first."""
-        statement = (
-            sa.select(
-                _experiments.c.name,
-                _experiments.c.state,
-                _experiments.c.created_at,
-                _experiments.c.configuration,
-                sa.func.count(),
-                sa.cast(sa.func.sum(_arms.c.assigned), sa.BigInteger),
-                sa.cast(sa.func.sum(_arms.c.pulls), sa.BigInteger),
-            )
-            .join_from(_experiments, _arms, _arms.c.experiment == _experiments.c.id)
-            .group_by(_experiments.c.id)
-            .order_by(_experiments.c.id)
-        )
-        return [Summary(*row) for row in self.connection.execute(statement)]
-
-    def lock(self, experiment: int, units: list[str]) -> None:
-        """Wait until no other transaction writes to an experiment, and keep it so; look up units in the same go."""
-        row, found = self.database.lock(self.connection, _HEAD, experiment, units, _UNIT_COLUMNS)
-        self._locked, self._units = Head(*row), (units, found)
+        return [Summary(*row) for row in self.execute(_SUMMARIES)]
 
     def head(self, experiment: int) -> Head:
         """Return where an experiment stands."""
         if self._locked is not None and self._locked.id == experiment:
             return self._locked
-        [row] = self.database.execute(self.connection, _HEAD, experiment)
+        [row] = self.execute(HEAD, experiment)
         return Head(*row)
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
         """Return name, time of creation and configuration of an experiment."""
-        name, created_at, configuration = self.connection.execute(_CONFIGURATION, {"experiment": experiment}).one()
+        statement = "SELECT name, created_at, configuration FROM experiments WHERE id = ?"
+        [(name, created_at, configuration)] = self.execute(statement, experiment)
         return name, created_at, configuration
 
     def arms(self, experiment: int, after: int = -1) -> Sequence[Sequence[Any]]:
         """Return the arms that an event later than `after` changed, in order."""
-        return self.database.execute(self.connection, _ARMS, experiment, after)
-
-    def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
-        """Return unit, kind, arm, decision, at, reward, probability, forced and counted of units' events."""
-        if self._locked is not None and self._locked.id == experiment and units is self._units[0]:
-            return self._units[1]
-        return self.database.unit_events(self.connection, experiment, units, _UNIT_COLUMNS)
+        return self.execute(_ARMS, experiment, after)
 
     def due(self, experiment: int, now: int, limit: int) -> Sequence[Sequence[Any]]:
-        """Return what is pending and due, in the order in which it fell due."""
-        return self.connection.execute(_DUE, {"experiment": experiment, "now": now, "limit": limit}).fetchall()
+        """Return the pending rows that are due, oldest first."""
+        return self.execute(_DUE, experiment, now, limit)
 
     def n_due(self, experiment: int, now: int) -> dict[int, int]:
-        """Return for each arm how many units without a reward are due and not settled."""
-        rows = self.connection.execute(_N_DUE, {"experiment": experiment, "now": now})
-        return {int(arm): int(count) for arm, count in rows}
+        """Return for each arm the number of units without a reward that are due and not settled."""
+        return dict(self.execute(_N_DUE, experiment, now))  # type: ignore[arg-type]
 
     def last_held(self, experiment: int) -> int | None:
-        """Return when the last window of a reward that is held back passes, if there is one."""
-        found = self.connection.execute(_LAST_HELD, {"experiment": experiment}).scalar()
-        return None if found is None else int(found)
+        """Return when the window of the last held-back reward closes, if there is one."""
+        statement = "SELECT max(due_at) FROM pending WHERE experiment = ? AND reward IS NOT NULL"
+        found: int | None = self.execute(statement, experiment)[0][0]
+        return found
 
     def events(self, experiment: int, after: int, limit: int) -> Sequence[Sequence[Any]]:
         """Return a page of the log, all columns but the experiment."""
-        statement = (
-            sa.select(*(_events.c[name] for name in EVENT_COLUMNS))
-            .where(_events.c.experiment == experiment, _events.c.number > after)
-            .order_by(_events.c.number)
-            .limit(limit)
-        )
-        return self.connection.execute(statement).fetchall()
+        return self.execute(_EVENTS, experiment, after, limit)
 
     def keys(self) -> list[Key]:
         """Return all keys, oldest first."""
-        statement = sa.select(*(_keys.c[name] for name in Key._fields)).order_by(_keys.c.created_at, _keys.c.id)
-        return [Key(*row) for row in self.connection.execute(statement)]
+        return [Key(*row) for row in self.execute(_KEYS)]
 
     def key(self, key: str) -> Key | None:
         """Return a key by its id, if there is one."""
@@ -202,74 +172,44 @@ class Transaction:
         return None if row is None else Key(*row)
 
     def keys_mark(self) -> Sequence[Any]:
-        """Return what is another one whenever a key was added or revoked, which is quicker to read than all keys."""
-        counts = (sa.func.count(), sa.func.count(_keys.c.revoked_at), sa.func.count(_keys.c.expires_at))
-        last = (sa.func.max(_keys.c[name]) for name in ("created_at", "revoked_at", "expires_at"))
-        return tuple(self.connection.execute(sa.select(*counts, *last).select_from(_keys)).one())
-
-    def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a query in pieces; `?` stands for a value in the statement."""
-        return self.database.stream(self.connection, statement, *values)
+        """Return a fingerprint of the keys, cheaper than reading them, that a new or revoked key changes."""
+        return self.execute(_KEYS_MARK)[0]
 
     # Writing
 
     def create(self, name: str, state: str, created_at: int, configuration: str) -> int:
         """Insert an experiment without arms or events and return its number."""
-        values = {
-            "name": name,
-            "state": state,
-            "created_at": created_at,
-            "configuration": configuration,
-            "configured": 0,
-            "n_events": 0,
-            "n_decisions": 0,
-        }
-        key = self.connection.execute(sa.insert(_experiments).values(values)).inserted_primary_key
+        values = {"name": name, "state": state, "created_at": created_at, "configuration": configuration}
+        counts = {"configured": 0, "n_events": 0, "n_decisions": 0}
+        key = self.connection.execute(sa.insert(_experiments).values(values | counts)).inserted_primary_key
         return int(key[0])  # type: ignore[index]
 
-    def begin_last_writes(self) -> None:
-        """Promise that only `append`, `put_arms`, `put_pending` and `advance` follow, and then the end."""
-        self.database.begin_last_writes(self.connection)
-
-    def append(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Append events."""
-        self.database.put(self.connection, _events, experiment, rows, replace=False)
-
-    def put_arms(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Write arms, new or changed."""
-        self.database.put(self.connection, _arms, experiment, rows, replace=True)
-
-    def put_pending(self, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Write what is pending, new or changed."""
-        self.database.put(self.connection, _pending, experiment, rows, replace=True)
-
     def forget_pending(self, experiment: int, keys: Sequence[tuple[int, int]]) -> None:
-        """Remove what is no longer pending, by due time and decision."""
+        """Delete pending rows, by due time and decision."""
         self.connection.execute(_FORGET, [{"experiment": experiment, "due": due, "of": of} for due, of in keys])
 
     def forget_all_pending(self, experiment: int) -> None:
-        """Remove everything pending of an experiment."""
-        self.connection.execute(sa.delete(_pending).where(_pending.c.experiment == experiment))
+        """Delete all pending rows of an experiment."""
+        self.execute("DELETE FROM pending WHERE experiment = ?", experiment)
 
     def advance(self, experiment: int, state: str, n_events: int, n_decisions: int) -> None:
         """Write where the experiment stands now."""
         self._locked = None
-        self.database.execute(self.connection, _ADVANCE, state, n_events, n_decisions, experiment)
+        self.execute(_ADVANCE, state, n_events, n_decisions, experiment)
 
     def configure(self, experiment: int, configuration: str, event: int) -> None:
-        """Write a changed configuration, with the event that changed it."""
-        values = {"new_configuration": configuration, "new_configured": event}
-        self.connection.execute(_CONFIGURE, {"experiment": experiment, **values})
+        """Write a new configuration, and the event that changed it."""
+        self.execute(_CONFIGURE, configuration, event, experiment)
 
     def add_key(self, key: Sequence[Any]) -> None:
         """Write a new key."""
         self.connection.execute(sa.insert(_keys).values(Key(*key)._asdict()))
 
     def revoke_key(self, key: str, at: int) -> None:
-        """Note when a key was revoked; the first time stands."""
+        """Write when a key was revoked; the first time stands."""
         self.connection.execute(_REVOKE, {"of": key, "at": at})
 
     def touch_keys(self, uses: Sequence[tuple[str, int]]) -> None:
-        """Note when keys were used last; an earlier use changes nothing."""
+        """Write when keys were last used; an earlier use changes nothing."""
         if uses:
             self.connection.execute(_TOUCH, [{"of": key, "at": at} for key, at in uses])

@@ -1,21 +1,22 @@
-"""What may change while an experiment runs, and what is reported."""
+"""The contract every experiment must keep, wherever it lives: what a store and a service have in common."""
 
 from __future__ import annotations
 
 import json
 import math
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
 from equipoise import errors
-from equipoise.experiment import Budget, Deadline, DefaultReward, DropUnit, Experiment, Precision, Tell, WaitForReward
+from equipoise.experiment import Budget, Deadline, DefaultReward, Precision
 from equipoise.policies import Fixed, Uniform
-from equipoise.store import open_store
-from equipoise.testing.store_case import BALANCE, RANDOM, StoreCase, refused
+from equipoise.testing.experiment_case import RANDOM, ExperimentCase, refused
+from equipoise.testing.unit_contract import MissingRewards, Shares, Units
 
 
-class Life(StoreCase):
+class Life(ExperimentCase):
     """What may change while an experiment runs, and what is reported."""
 
     def test_enrolment_can_pause_resume_stop_and_the_experiment_finish(self) -> None:
@@ -73,8 +74,9 @@ class Life(StoreCase):
         assert {"cake", "pie"} <= set(arms)
         experiment.retire_arm("line")
         assert "line" not in {one.arm for one in experiment.ask_many([f"c-{i}" for i in range(20)])}
-        unit = next(one.unit for one in experiment.ask_many([f"unit-{i}" for i in range(30)]) if one.arm == "line")
-        experiment.apply([Tell(unit, 1.0)])
+        units = [experiment.unit(f"unit-{i}") for i in range(30)]
+        waiting = next(one.unit for one in units if one and one.arm == "line" and one.reward is None)
+        assert experiment.tell(waiting, 1.0).counted
         with refused(errors.InvalidInput, "retired"):
             experiment.resume_arm("line")
         with refused(errors.UnknownArm, "'tart'", "line, pie, none, cake"):
@@ -104,11 +106,6 @@ class Life(StoreCase):
         again.pause_arm("pie")
         again.retire_arm("pie")  # no arm comes into play or leaves it: tracking goes on
         again.ask("d")
-        again.verify()
-        self.tamper("UPDATE arms SET tracked_from = tracked_from + 1 WHERE position = 0", again)
-        with refused(errors.VerificationFailed, "tracked_from of arm 'line'"):
-            again.verify()
-        assert again.rebuild()
         again.verify()
 
     def test_arms_of_a_policy_with_parameters_per_arm(self) -> None:
@@ -176,10 +173,8 @@ class Life(StoreCase):
         assert experiment.ask("more").new
 
 
-class Replaying(StoreCase):
-    """Reading, verifying, rebuilding and copying."""
-
-    # Reading
+class Reports(ExperimentCase):
+    """Status, log, history and export."""
 
     def test_status_export_and_log_agree(self) -> None:
         """The screen and the files show the same totals."""
@@ -203,13 +198,13 @@ class Replaying(StoreCase):
 
     def test_the_log_can_be_read_from_anywhere(self) -> None:
         """Events are numbered from 1 without a gap."""
-        experiment = self.create(who="ann")
+        experiment = self.create()
         experiment.ask_many([f"unit-{i}" for i in range(1500)])
         numbers = [event.number for event in experiment.events()]
         assert numbers == list(range(1, 1502))
         assert [event.number for event in experiment.events(after=1499)] == [1500, 1501]
         first = next(experiment.events())
-        assert (first.kind, first.who, first.at) == ("created", "ann", experiment.status().created_at)
+        assert (first.kind, first.who, first.at) == ("created", self.author, experiment.status().created_at)
         assert first.details["arms"][0] == {"name": "line", "floor": 0.0}
         json.dumps(first.to_dict())
 
@@ -217,12 +212,12 @@ class Replaying(StoreCase):
         """A name is taken once; an unknown one is an error."""
         self.create("one")
         self.create("two", arms=["x"])
-        assert [(one.name, one.n_arms) for one in Experiment.list(self.store)] == [("one", 3), ("two", 1)]
+        assert [(one.name, one.n_arms) for one in self.listed()] == [("one", 3), ("two", 1)]
         with refused(errors.ExperimentExists, "'one'"):
             self.create("one")
         with refused(errors.UnknownExperiment, "'three'"):
-            Experiment.open(self.store, "three")
-        assert Experiment.open(self.store, "two").ask("a").arm == "x"
+            self.find("three").ask("a")  # a service says so only now
+        assert self.find("two").ask("a").arm == "x"
 
     def test_the_history_is_what_the_log_says_at_each_point(self) -> None:
         """Counts, means and spreads after every so many events, replaced rewards left out."""
@@ -257,73 +252,104 @@ class Replaying(StoreCase):
                     np.testing.assert_allclose(history.mean[place, arm], mean, rtol=1e-9)
                     np.testing.assert_allclose(history.std[place, arm], std, rtol=1e-9, atol=1e-9)
 
-    # Replaying
 
-    def test_verify_names_the_first_difference(self) -> None:
-        """Whatever was changed behind our back: a decision, a probability, a reward, a statistic, a missing event."""
-        missing = WaitForReward(window_seconds=1e6)
-        tampering = {
-            "UPDATE events SET arm = 1 - arm WHERE number = 2": (2, "should assign 'line'"),
-            "UPDATE events SET probability = 0.5 WHERE number = 4": (4, "with probability 1.0"),
-            "UPDATE events SET forced = 0 WHERE number = 4": (4, "forced"),
-            "UPDATE events SET reward = reward + 1 WHERE kind = 'rewarded'": (None, "should be"),
-            "UPDATE events SET counted = 0 WHERE kind = 'rewarded'": (5, "count its reward"),
-            "UPDATE events SET unit = 'x' WHERE number = 5": (5, "for its unit"),
-            "UPDATE events SET decision = 9 WHERE number = 4": (4, "decision number 2"),
-            "DELETE FROM events WHERE number = 3": (3, "not in the log"),
-            "DELETE FROM events WHERE number = 1": (1, "not in the log"),
-            "UPDATE arms SET pulls = pulls + 1 WHERE position = 1": (None, "pulls of arm 'pie'"),
-            "UPDATE arms SET reward_low = 1e-30 WHERE position = 0": (None, "reward_low of arm 'line'"),
-            "UPDATE arms SET overdue = 1": (None, "overdue"),
-            "UPDATE experiments SET n_decisions = 1": (None, "n_decisions"),
-            "UPDATE experiments SET state = 'paused'": (None, "state"),
-            "UPDATE pending SET due_at = due_at + 1": (None, "pending"),
-            "DELETE FROM pending": (None, "pending"),
-        }
-        for number, (statement, (event, words)) in enumerate(tampering.items()):
-            experiment = self.create(f"tampered-{number}", policy=BALANCE, missing=missing)
-            experiment.ask_many(["a", "b", "c"])
-            experiment.tell("b", 0.5)
-            experiment.verify()
-            self.tamper(statement, experiment)
-            with refused(errors.VerificationFailed, words) as failed:
-                experiment.verify()
-            assert failed[0].event == event, statement  # type: ignore[attr-defined]
+class Outside(ExperimentCase):
+    """Whatever comes from outside: a clear error, or correct work."""
 
-    def test_rebuild_writes_what_the_log_says(self) -> None:
-        """Tables that were spoilt are as before."""
-        experiment = self.create(policy=RANDOM, missing=DropUnit(window_seconds=100, hold=True))
-        self.play(experiment, 30)
-        self.clock.advance(101)
-        self.play(experiment, 5, first=30)
-        before = experiment.status()
-        assert not experiment.rebuild()
-        for statement in (
-            "UPDATE arms SET assigned = 1, pulls = 0, reward_high = 3, held = 9",
-            "DELETE FROM pending",
-            "UPDATE experiments SET n_events = 3, n_decisions = 99, state = 'paused'",
+    def test_any_text_is_a_name(self) -> None:
+        """Names and units are kept as they are, in any script; SQL is text."""
+        texts = [
+            "élève",
+            "学生",
+            "👩🏽‍🚀",
+            "e\u0301",
+            "é",
+            "'; DROP TABLE events; --",
+            '"x"',
+            "%s ? :a",
+            "a b\u2028c",
+            "..",
+            "a/b?c#d%2F",
+            "a" * 200,
+        ]
+        experiment = self.create("'; DROP TABLE experiments; --", arms=texts, policy=Uniform())
+        assigned = experiment.ask_many(texts)
+        assert [one.arm for one in assigned] == texts
+        assert [experiment.assignment(text).unit for text in texts] == texts  # type: ignore[union-attr]
+        experiment.tell_many(dict.fromkeys(texts, 1.0))
+        experiment.ask("x" * 500)
+        experiment.ask("y", {"text": "\0 né", "nested": [1, {"a": None}]})
+        again = self.reopened(experiment)
+        assert [arm.arm for arm in again.status().arms] == texts
+        assert list(again.events())[-1].details["attributes"]["text"] == "\0 né"
+        again.verify()
+        self.compare_export(again)
+
+    def test_what_is_no_text_or_too_much_is_refused(self) -> None:
+        """With a message that does not repeat a megabyte."""
+        experiment = self.create()
+        for text in (
+            "",
+            " ",
+            "a ",
+            "\u2028a",
+            "a\0b",
+            "a\nb",
+            "\x1b[31m",
+            "\ud800",
+            "a" * 501,
+            "a" * 10**6,
+            42,
+            None,
+            b"a",
+            ["a"],
         ):
-            self.tamper(statement, experiment)
-            assert experiment.rebuild()
-            experiment.verify()
-        after = experiment.status()
-        assert (after.arms, after.state, after.n_events) == (before.arms, before.state, before.n_events + 3)
-        assert [event.kind for event in experiment.events()][-3:] == ["rebuilt"] * 3
-        experiment.ask("after")
-        experiment.verify()
+            for attempt in (
+                lambda text=text: experiment.ask(text),
+                lambda text=text: experiment.tell(text, 1.0),
+                lambda text=text: experiment.add_arm(text),
+                lambda text=text: self.create(text),
+                lambda text=text: self.create("never", arms=["a", text]),
+                lambda text=text: self.find(text),
+            ):
+                with refused(errors.InvalidInput) as refusal:
+                    attempt()
+                assert len(str(refusal[0])) < 300
+        deep: dict[str, Any] = {}
+        for _ in range(100):
+            deep = {"a": deep}
+        for attributes in ("text", {1: 2}, {"a": math.nan}, {"a": object()}, {"a": "x" * 10_001}, deep):
+            with refused(errors.InvalidInput, "attributes"):
+                experiment.ask("unit", attributes)  # type: ignore[arg-type]
+        for units in ("abc", 5):
+            with refused(errors.InvalidInput, "units must be a list"):
+                experiment.ask_many(units)  # type: ignore[arg-type]
+        assert experiment.status().n_events == 1
 
-    def test_an_experiment_moves_to_another_store_and_goes_on(self) -> None:
-        """Its log, statistics and what is pending come along; the next decisions are the same."""
-        experiment = self.create(policy=RANDOM, missing=WaitForReward(window_seconds=1000))
-        self.play(experiment, 30)
-        with open_store("memory:", clock=self.clock) as other:
-            there = experiment.copy_to(other)
-            assert there.status().arms == experiment.status().arms
-            for number in range(10):
-                assert there.ask(f"new-{number}").arm == experiment.ask(f"new-{number}").arm
-            there.verify()
-            with refused(errors.ExperimentExists):
-                experiment.copy_to(other)  # both have gone on since
-            back = Experiment.create(other, "back", arms=["a", "b"], policy=Uniform(), seed=1)
-            back.ask_many(["x", "y"])
-            back.copy_to(self.store).verify()
+    def test_settings_that_make_no_sense_are_refused(self) -> None:
+        """Before anything is written."""
+        nonsense: list[dict[str, Any]] = [
+            {"arms": []},
+            {"arms": ["a", "a"]},
+            {"arms": "ab"},
+            {"policy": "ForcingBalance"},
+            {"policy": Fixed(allocation=(0.5, 0.5))},
+            {"seed": -1},
+            {"warm_up": 1.5},
+            {"reward_range": (1, 0)},
+            {"reward_range": 3},
+            {"direction": "up"},
+            {"missing": "drop"},
+            {"missing": DefaultReward(value=5, window_seconds=1), "reward_range": (0, 1)},
+            {"stopping": ["budget"]},
+            {"failure_probability": 0},
+            {"metadata": {"a": math.inf}},
+        ]
+        for settings in nonsense:
+            with refused(errors.InvalidInput):
+                self.create("never", **settings)
+        assert self.listed() == []
+
+
+class ExperimentContract(Units, MissingRewards, Shares, Life, Reports, Outside):
+    """What must hold for every experiment, in a store or in a service."""

@@ -16,114 +16,209 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from equipoise import errors
-from equipoise.experiment import DefaultReward, Experiment
+from equipoise.experiment import AddArm, Ask, Assignment, Correct, DropUnit, Experiment, Tell, ToldReward, WaitForReward
 from equipoise.policies import Fixed, ForcingBalance, Uniform
+from equipoise.store import Store, open_store
 from equipoise.store.schema import events as events_table
 from equipoise.store.transaction import Key
-from equipoise.testing.experiment_contract import Life, Replaying
-from equipoise.testing.store_case import RANDOM, StoreCase, refused
-from equipoise.testing.unit_contract import MissingRewards, Shares, Units
+from equipoise.testing.experiment_case import BALANCE, RANDOM, ExperimentCase, refused
+from equipoise.testing.experiment_contract import ExperimentContract
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from equipoise.experiment import ExperimentSummary
     from equipoise.store import Transaction
 
 
-class Outside(StoreCase):
-    """Whatever comes from outside: a clear error, or correct work."""
+class StoreCase(ExperimentCase):
+    """Experiments in an empty store."""
 
-    def test_any_text_is_a_name(self) -> None:
-        """Names and units are kept as they are, in any script; SQL is text."""
-        texts = [
-            "élève",
-            "学生",
-            "👩🏽‍🚀",
-            "e\u0301",
-            "é",
-            "'; DROP TABLE events; --",
-            '"x"',
-            "%s ? :a",
-            "a b\u2028c",
-            "a" * 200,
+    def new_url(self) -> str:
+        """Return the URL of an empty database; `memory:` is new every time."""
+        raise NotImplementedError
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether opening the URL again gives the same store."""
+        return True
+
+    def setup_method(self) -> None:
+        """Start with an empty store."""
+        super().setup_method()
+        self.url = self.new_url()
+        self.opened: list[Store] = []
+        self.store = self.open()
+
+    def teardown_method(self) -> None:
+        """Give connections back."""
+        for store in self.opened:
+            store.close()
+
+    def open(self) -> Store:
+        """Open the store, once more if it was opened before."""
+        store = open_store(self.url, clock=self.clock)
+        self.opened.append(store)
+        return store
+
+    def new(self, name: str, **settings: Any) -> Experiment:
+        """Create an experiment in the store."""
+        return Experiment.create(self.store, name, who=self.author, **settings)
+
+    def find(self, name: str) -> Experiment:
+        """Open an experiment of the store."""
+        return Experiment.open(self.store, name)
+
+    def listed(self) -> list[ExperimentSummary]:
+        """List the experiments of the store."""
+        return Experiment.list(self.store)
+
+    def reopened(self, experiment: Experiment) -> Experiment:
+        """Return the experiment as a new process would find it."""
+        if not self.is_shared:
+            self.store.states.clear()
+            return experiment
+        return Experiment.open(self.open(), experiment.name)
+
+    def tamper(self, statement: str, experiment: Experiment) -> None:
+        """Change a table behind the experiment's back."""
+        key = "id" if " experiments " in statement else "experiment"
+        joint = " AND " if " WHERE " in statement else " WHERE "
+
+        def work(transaction: Any) -> None:
+            transaction.connection.exec_driver_sql(f"{statement}{joint}{key} = {experiment.number}")
+
+        self.store.change(None, work)
+        self.store.states.clear()
+
+
+class Replaying(StoreCase):
+    """Verifying, rebuilding and copying, whatever happened to the tables."""
+
+    def test_verify_names_the_first_difference(self) -> None:
+        """Whatever was changed behind our back: a decision, a probability, a reward, a statistic, a missing event."""
+        missing = WaitForReward(window_seconds=1e6)
+        tampering = {
+            "UPDATE events SET arm = 1 - arm WHERE number = 2": (2, "should assign 'line'"),
+            "UPDATE events SET probability = 0.5 WHERE number = 4": (4, "with probability 1.0"),
+            "UPDATE events SET forced = 0 WHERE number = 4": (4, "forced"),
+            "UPDATE events SET reward = reward + 1 WHERE kind = 'rewarded'": (None, "should be"),
+            "UPDATE events SET counted = 0 WHERE kind = 'rewarded'": (5, "count its reward"),
+            "UPDATE events SET unit = 'x' WHERE number = 5": (5, "for its unit"),
+            "UPDATE events SET decision = 9 WHERE number = 4": (4, "decision number 2"),
+            "DELETE FROM events WHERE number = 3": (3, "not in the log"),
+            "DELETE FROM events WHERE number = 1": (1, "not in the log"),
+            "UPDATE arms SET pulls = pulls + 1 WHERE position = 1": (None, "pulls of arm 'pie'"),
+            "UPDATE arms SET reward_low = 1e-30 WHERE position = 0": (None, "reward_low of arm 'line'"),
+            "UPDATE arms SET overdue = 1": (None, "overdue"),
+            "UPDATE experiments SET n_decisions = 1": (None, "n_decisions"),
+            "UPDATE experiments SET state = 'paused'": (None, "state"),
+            "UPDATE pending SET due_at = due_at + 1": (None, "pending"),
+            "DELETE FROM pending": (None, "pending"),
+        }
+        for number, (statement, (event, words)) in enumerate(tampering.items()):
+            experiment = self.create(f"tampered-{number}", policy=BALANCE, missing=missing)
+            experiment.ask_many(["a", "b", "c"])
+            experiment.tell("b", 0.5)
+            experiment.verify()
+            self.tamper(statement, experiment)
+            with refused(errors.VerificationFailed, words) as failed:
+                experiment.verify()
+            assert failed[0].event == event, statement  # type: ignore[attr-defined]
+
+    def test_rebuild_writes_what_the_log_says(self) -> None:
+        """Tables that were spoilt are as before."""
+        experiment = self.create(policy=RANDOM, missing=DropUnit(window_seconds=100, hold=True))
+        self.play(experiment, 30)
+        self.clock.advance(101)
+        self.play(experiment, 5, first=30)
+        before = experiment.status()
+        assert not experiment.rebuild()
+        for statement in (
+            "UPDATE arms SET assigned = 1, pulls = 0, reward_high = 3, held = 9",
+            "DELETE FROM pending",
+            "UPDATE experiments SET n_events = 3, n_decisions = 99, state = 'paused'",
+        ):
+            self.tamper(statement, experiment)
+            assert experiment.rebuild()
+            experiment.verify()
+        after = experiment.status()
+        assert (after.arms, after.state, after.n_events) == (before.arms, before.state, before.n_events + 3)
+        assert [event.kind for event in experiment.events()][-3:] == ["rebuilt"] * 3
+        experiment.ask("after")
+        experiment.verify()
+
+    def test_an_experiment_moves_to_another_store_and_goes_on(self) -> None:
+        """Its log, statistics and what is pending come along; the next decisions are the same."""
+        experiment = self.create(policy=RANDOM, missing=WaitForReward(window_seconds=1000))
+        self.play(experiment, 30)
+        with open_store("memory:", clock=self.clock) as other:
+            there = experiment.copy_to(other)
+            assert there.status().arms == experiment.status().arms
+            for number in range(10):
+                assert there.ask(f"new-{number}").arm == experiment.ask(f"new-{number}").arm
+            there.verify()
+            with refused(errors.ExperimentExists):
+                experiment.copy_to(other)  # both have gone on since
+            back = Experiment.create(other, "back", arms=["a", "b"], policy=Uniform(), seed=1)
+            back.ask_many(["x", "y"])
+            back.copy_to(self.store).verify()
+
+    def test_verify_knows_where_tracking_began(self) -> None:
+        """Which is kept with each arm."""
+        experiment = self.create(policy=Fixed(allocation=(0.25, 0.25, 0.5)))
+        experiment.pause_arm("none")
+        experiment.ask_many([f"a-{i}" for i in range(40)])
+        experiment.resume_arm("none")
+        experiment.ask("b")
+        self.tamper("UPDATE arms SET tracked_from = tracked_from + 1 WHERE position = 0", experiment)
+        with refused(errors.VerificationFailed, "tracked_from of arm 'line'"):
+            experiment.verify()
+        assert experiment.rebuild()
+        experiment.verify()
+
+    def test_each_request_can_succeed_or_fail_alone(self) -> None:
+        """With `apply`, in one transaction all the same."""
+        experiment = self.create()
+        experiment.ask_many(["a", "b"])
+        answers = experiment.apply(
+            [
+                Tell("a", 1.0),
+                Tell("x", 1.0),
+                Ask("x"),
+                Tell("x", 2.0),
+                Tell("x", 3.0),
+                Ask("a\0"),
+                Correct("x", 3.0, "misread"),
+                AddArm("line", 0.1),
+                "nonsense",  # type: ignore[list-item]
+                Ask("b"),
+            ]
+        )
+        kinds = [type(answer) for answer in answers]
+        assert kinds == [
+            ToldReward,
+            errors.UnknownUnit,
+            Assignment,
+            ToldReward,
+            errors.RewardConflict,
+            errors.InvalidInput,
+            ToldReward,
+            errors.InvalidInput,
+            errors.InvalidInput,
+            Assignment,
         ]
-        experiment = self.create("'; DROP TABLE experiments; --", arms=texts, policy=Uniform())
-        assigned = experiment.ask_many(texts)
-        assert [one.arm for one in assigned] == texts
-        assert [experiment.assignment(text).unit for text in texts] == texts  # type: ignore[union-attr]
-        experiment.tell_many(dict.fromkeys(texts, 1.0))
-        experiment.ask("x" * 500)
-        experiment.ask("y", {"text": "\0 \ud800 né", "nested": [1, {"a": None}]})
+        assert experiment.status().n_rewarded == 2
+        experiment.verify()
+
+    def test_attributes_may_hold_half_a_character(self) -> None:
+        """Which Python can write as JSON, although a service cannot read it."""
+        experiment = self.create()
+        experiment.ask("a", {"text": "\ud800"})
         again = self.reopened(experiment)
-        assert [arm.arm for arm in again.status().arms] == texts
-        assert list(again.events())[-1].details["attributes"]["text"] == "\0 \ud800 né"
+        assert list(again.events())[-1].details["attributes"] == {"text": "\ud800"}
         again.verify()
         self.compare_export(again)
-
-    def test_what_is_no_text_or_too_much_is_refused(self) -> None:
-        """With a message that does not repeat a megabyte."""
-        experiment = self.create()
-        for text in (
-            "",
-            " ",
-            "a ",
-            "\u2028a",
-            "a\0b",
-            "a\nb",
-            "\x1b[31m",
-            "\ud800",
-            "a" * 501,
-            "a" * 10**6,
-            42,
-            None,
-            b"a",
-            ["a"],
-        ):
-            for attempt in (
-                lambda text=text: experiment.ask(text),
-                lambda text=text: experiment.tell(text, 1.0),
-                lambda text=text: experiment.add_arm(text),
-                lambda text=text: self.create(text),
-                lambda text=text: self.create("never", arms=["a", text]),
-                lambda text=text: Experiment.open(self.store, text),
-            ):
-                with refused(errors.InvalidInput) as refusal:
-                    attempt()
-                assert len(str(refusal[0])) < 300
-        deep: dict[str, Any] = {}
-        for _ in range(100):
-            deep = {"a": deep}
-        for attributes in ("text", {1: 2}, {"a": math.nan}, {"a": object()}, {"a": "x" * 10_001}, deep):
-            with refused(errors.InvalidInput, "attributes"):
-                experiment.ask("unit", attributes)  # type: ignore[arg-type]
-        for units in ("abc", 5):
-            with refused(errors.InvalidInput, "units must be a list"):
-                experiment.ask_many(units)  # type: ignore[arg-type]
-        assert experiment.status().n_events == 1
-
-    def test_settings_that_make_no_sense_are_refused(self) -> None:
-        """Before anything is written."""
-        nonsense: list[dict[str, Any]] = [
-            {"arms": []},
-            {"arms": ["a", "a"]},
-            {"arms": "ab"},
-            {"policy": "ForcingBalance"},
-            {"policy": Fixed(allocation=(0.5, 0.5))},
-            {"seed": -1},
-            {"warm_up": 1.5},
-            {"reward_range": (1, 0)},
-            {"reward_range": 3},
-            {"direction": "up"},
-            {"missing": "drop"},
-            {"missing": DefaultReward(value=5, window_seconds=1), "reward_range": (0, 1)},
-            {"stopping": ["budget"]},
-            {"failure_probability": 0},
-            {"metadata": {"a": math.inf}},
-        ]
-        for settings in nonsense:
-            with refused(errors.InvalidInput):
-                self.create("never", **settings)
-        assert Experiment.list(self.store) == []
 
     def test_ten_thousand_arms(self) -> None:
         """Work, if not as fast as three."""
@@ -147,7 +242,7 @@ class ManyWriters(StoreCase):
         experiment.ask("a")
         experiment.tell("a", 1.0)
         for kind in ("assigned", "rewarded"):
-            row = {"experiment": experiment._id, "number": 99, "kind": kind, "at": 0, "unit": "a", "arm": 0}
+            row = {"experiment": experiment.number, "number": 99, "kind": kind, "at": 0, "unit": "a", "arm": 0}
             with self.store.database.engine.connect() as connection:
                 try:
                     connection.execute(sa.insert(events_table).values(row))
@@ -264,5 +359,5 @@ class Keys(StoreCase):
         self.store.change(None, work)
 
 
-class StoreContract(Units, MissingRewards, Shares, Life, Replaying, ManyWriters, Outside, Keys):
+class StoreContract(Replaying, ManyWriters, Keys, ExperimentContract):
     """What must hold for every store."""

@@ -9,23 +9,12 @@ import numpy as np
 
 from equipoise import errors
 from equipoise.bandit import Bandit
-from equipoise.experiment import (
-    AddArm,
-    Ask,
-    Assignment,
-    Correct,
-    DefaultReward,
-    DropUnit,
-    Experiment,
-    Tell,
-    ToldReward,
-    WaitForReward,
-)
+from equipoise.experiment import DefaultReward, DropUnit, Experiment, ToldReward, WaitForReward
 from equipoise.policies import EpsilonGreedy, Fixed, ForcingBalance, ThompsonBalance, Uniform
-from equipoise.testing.store_case import BALANCE, RANDOM, StoreCase, refused
+from equipoise.testing.experiment_case import BALANCE, RANDOM, ExperimentCase, refused
 
 
-class Units(StoreCase):
+class Units(ExperimentCase):
     """Asking and telling: a unit keeps its arm, a reward counts once."""
 
     # Asking
@@ -130,7 +119,7 @@ class Units(StoreCase):
 
     def test_another_reward_is_a_conflict_until_it_is_corrected(self) -> None:
         """A correction is explicit, has a reason, and counts as if it had been told at once."""
-        experiment, right = self.create("mistake", who="ann"), self.create("right")
+        experiment, right = self.create("mistake"), self.create("right")
         for one, reward in ((experiment, 75.0), (right, 0.75)):
             one.ask_many(["a", "b", "c"])
             one.tell_many({"a": 0.5, "b": reward, "c": 0.25})
@@ -148,7 +137,7 @@ class Units(StoreCase):
             75.0,
             {"reason": "typed in percent"},
         )
-        assert last.who == "ann"
+        assert last.who == self.author
         assert experiment.verify().n_events == 8
 
     def test_what_cannot_be_told_is_refused_and_leaves_no_trace(self) -> None:
@@ -169,44 +158,15 @@ class Units(StoreCase):
         experiment.verify()
 
     def test_many_rewards_are_recorded_together_or_not_at_all(self) -> None:
-        """And `apply` is for those who want each on its own."""
+        """The first that is refused is raised."""
         experiment = self.create()
         experiment.ask_many(["a", "b"])
         with refused(errors.UnknownUnit):
             experiment.tell_many([("a", 1.0), ("x", 1.0)])
         assert experiment.status().n_rewarded == 0
-        answers = experiment.apply(
-            [
-                Tell("a", 1.0),
-                Tell("x", 1.0),
-                Ask("x"),
-                Tell("x", 2.0),
-                Tell("x", 3.0),
-                Ask("a\0"),
-                Correct("x", 3.0, "misread"),
-                AddArm("line", 0.1),
-                "nonsense",  # type: ignore[list-item]
-                Ask("b"),
-            ]
-        )
-        kinds = [type(answer) for answer in answers]
-        assert kinds == [
-            ToldReward,
-            errors.UnknownUnit,
-            Assignment,
-            ToldReward,
-            errors.RewardConflict,
-            errors.InvalidInput,
-            ToldReward,
-            errors.InvalidInput,
-            errors.InvalidInput,
-            Assignment,
-        ]
-        assert experiment.status().n_rewarded == 2
-        experiment.verify()
 
 
-class MissingRewards(StoreCase):
+class MissingRewards(ExperimentCase):
     """Rewards that are late or never come."""
 
     def test_waiting_for_ever_shows_what_is_overdue(self) -> None:
@@ -289,7 +249,7 @@ class MissingRewards(StoreCase):
         experiment.verify()
 
 
-class Shares(StoreCase):
+class Shares(ExperimentCase):
     """Shares that are kept for arms, warm-up, and which rewards are good."""
 
     def test_shares_kept_for_arms_are_added_and_logged(self) -> None:
@@ -344,7 +304,7 @@ class Shares(StoreCase):
         experiment = self.create(floor=0.3)
         with refused(errors.InvalidInput, "less than 1"):
             experiment.add_arm("cake", floor=0.1)
-        assert [one.name for one in Experiment.list(self.store)] == ["fractions"]
+        assert [one.name for one in self.listed()] == ["fractions"]
 
     def test_warm_up_gives_every_arm_its_units_in_random_order(self) -> None:
         """In each round over the arms every arm comes once."""

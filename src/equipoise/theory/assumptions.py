@@ -27,7 +27,7 @@ def checked_pulls(pulls: ArrayLike, horizon: int, reward_range: float) -> tuple[
     counts = checks.non_negative("pulls", pulls)
     steps = checked_horizon(horizon)
     if counts.sum() > steps * (1 + 1e-9):
-        raise InvalidInput(f"pulls must add up to at most horizon, {steps}; got {counts.sum():g}")
+        raise InvalidInput.of("pulls", f"must add up to at most horizon, {steps}; got {counts.sum():g}")
     return counts, steps, checked_range(reward_range)
 
 
@@ -35,7 +35,7 @@ def checked_horizon(horizon: int) -> int:
     """Return a horizon that fits a float."""
     steps = checks.whole_number("horizon", horizon, 1)
     if steps > LARGEST_HORIZON:
-        raise InvalidInput(f"horizon must be at most {LARGEST_HORIZON:.0e}; got {steps.bit_length()} bits")
+        raise InvalidInput.of("horizon", f"must be at most {LARGEST_HORIZON:.0e}; got {steps.bit_length()} bits")
     return steps
 
 
@@ -48,7 +48,7 @@ def checked_probability(failure_probability: float) -> float:
     """Return a probability strictly between 0 and 1."""
     delta = checks.number_between("failure_probability", failure_probability, -math.inf, math.inf)
     if not 0 < delta < 1:
-        raise InvalidInput(f"failure_probability must be in (0, 1); got {failure_probability!r}")
+        raise InvalidInput.of("failure_probability", "must be in (0, 1)", failure_probability)
     return delta
 
 
@@ -57,7 +57,7 @@ def weight_below_one(reward_weight: float) -> float:
     weight = checks.number_between("reward_weight", reward_weight, -math.inf, math.inf)
     if not 0 <= weight < 1:
         # At 1 the trade-off is linear: no strong concavity, so neither Lemma 3 nor Theorem 1.
-        raise InvalidInput(f"reward_weight must be in [0, 1); got {reward_weight!r}")
+        raise InvalidInput.of("reward_weight", "must be in [0, 1)", reward_weight)
     return weight
 
 
@@ -78,7 +78,7 @@ def positive_stds(std: ArrayLike) -> FloatArray:
     stds = checks.vector("std", std)
     if stds.min() <= 0:
         arm = int(stds.argmin())
-        raise InvalidInput(f"std must be positive for every arm (Lemma 1); got {stds[arm]:g} for arm {arm}")
+        raise InvalidInput.of("std", f"must be positive for every arm (Lemma 1); got {stds[arm]:g}", arm=arm)
     return stds
 
 
@@ -87,7 +87,7 @@ def largest_radius(name: str, radius: ArrayLike, n_arms: int) -> float:
     try:
         radii = np.asarray(radius, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must be {n_arms} numbers, one per arm; got {radius!r}") from error
+        raise InvalidInput.of(name, f"must be {n_arms} numbers, one per arm", radius) from error
     if radii.shape != (n_arms,) or np.isnan(radii).any() or radii.min() < 0:
-        raise InvalidInput(f"{name} must be {n_arms} numbers of at least 0, one per arm; got {radius!r}")
+        raise InvalidInput.of(name, f"must be {n_arms} numbers of at least 0, one per arm", radius)
     return float(radii.max())

@@ -1,39 +1,30 @@
-"""Every item of the reproduction, in the order of the report; each module computes and draws one."""
+"""Every item of the reproduction, in the order of the report."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from equipoise.paper.findings import Item
 from equipoise.paper.items import (
     educational_table,
-    effort,
-    health,
     naive_ucb_failure,
-    objective_surface,
     optimal_allocations,
     outlook,
     pareto_over_time,
+    real_trials,
     regret_over_time,
     surrogate_derivation,
-    tracking_ablation,
-    tracking_over_time,
+    tracking,
 )
 
-if TYPE_CHECKING:
-    from equipoise.paper.item import Item
-
 ITEMS: tuple[Item, ...] = (
-    objective_surface.ITEM,
-    optimal_allocations.FIVE_ARMS_ITEM,
+    optimal_allocations.FIG1,
+    optimal_allocations.FIG4,
     regret_over_time.ITEM,
-    tracking_over_time.ITEM,
+    tracking.FIG3_CENTRE,
     pareto_over_time.ITEM,
     educational_table.ITEM,
     surrogate_derivation.ITEM,
-    optimal_allocations.TWO_ARMS_ITEM,
+    optimal_allocations.TABLE1,
     naive_ucb_failure.ITEM,
-    tracking_ablation.ITEM,
+    tracking.FIG8,
     outlook.ITEM,
-    effort.ITEM,
-    health.ITEM,
+    real_trials.EFFORT,
+    real_trials.HEALTH,
 )

@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power, settled_from
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
-from equipoise.paper.instances import TWO_ARMS
-from equipoise.paper.item import Item
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
+from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
+from equipoise.paper.instances import TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, NaiveUCB
+from equipoise.simulation.runs import Runs, place_of
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.paper.findings import Cell
-    from equipoise.paper.item import Work
-    from equipoise.simulation.runs import Runs
 
 WEIGHT = 0.4
 SETTINGS = (2, 3)
@@ -33,7 +29,7 @@ REPLICATIONS = 100
 
 NAIVE = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1)
 NAIVE_CUT_HIGHER = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1, smallest_std=0.1)
-"""The paper cuts its bounds on the variance off at 0.01; this is that number read as a variance, not as a std."""
+"""The paper truncates its bounds on the variance at 0.01; here that is a variance, in `NAIVE` a standard deviation."""
 
 FORCING = ForcingBalance(reward_weight=WEIGHT)
 EARLY = 20
@@ -103,7 +99,7 @@ def compute(work: Work) -> Finding:
             f"opposite: at n = 5,000 arm 1 has {share[at_end]:.1%} of the pulls instead of {best:.1%}. Its standard "
             f"deviation ({TWO_ARMS[2].std[0]:.2f}) is less than the width of its bound for a long time, so that the "
             "lower bound is the number where bounds are cut, and an arm believed to have no spread needs no pulls.",
-            f"The regret in setting 3 is not constant up to n = 5,000 but grows: from n = 1,000 on the rescaled regret "
+            "The regret in setting 3 is not constant up to n = 5,000 but grows: from n = 1,000 on the rescaled regret "
             f"goes like n to the power {_power(third):.2f}, faster than the square root.",
             "In the appendix' example (w = 0, both arms pulled twice, estimated standard deviations 2 and 0.1) the "
             f"bounds of both arms are below the cut, so the target is even ({aims[2]:.2f} for arm 1) and not all on "
@@ -129,7 +125,7 @@ def _played(work: Work, number: int, steps: list[int]) -> _Setting:
 
 
 def _example_target(pulls: int) -> float:
-    """Return what NaiveUCB would give arm 1 in the example of App. C after so many pulls of it."""
+    """Return the share that NaiveUCB aims at for arm 1, in the example of App. C, after some pulls of it."""
     stats = ArmStats.from_summary([pulls, 2], [0.0, 0.0], [2.0, 0.1])
     target = NaiveUCB(reward_weight=0.0, failure_probability=0.1).target(stats)
     return float("nan") if target is None else float(target[0])
@@ -153,8 +149,8 @@ def _recovers(setting: _Setting) -> Claim:
         text="In setting 2 the rescaled regret of NaiveUCB climbs for long, to a multiple of that of ForcingBalance, "
         "and has recovered by n = 5,000.",
         holds=bool(200 <= step[setting.peak] <= 1_000 and peak > 100 * mean[1].max() and end < 0.01 * peak),
-        evidence=f"it climbs to {peak:.1f} at n = {step[setting.peak]:,} (ForcingBalance: at most "
-        f"{mean[1].max():.3f}) and is {end:.3f} at n = 5,000",
+        evidence=f"it climbs to {peak:.1f} at n = {step[setting.peak]:,} (ForcingBalance: at most {mean[1].max():.3f}) "
+        f"and is {end:.3f} at n = 5,000",
     )
 
 
@@ -221,16 +217,13 @@ def _figure(second: _Setting, third: _Setting) -> Figure:
         )
         for setting in (second, third)
     ]
-    chart = curve_panels_chart(
+    return curve_figure(
         panels,
         title="NaiveUCB goes wrong for long, ForcingBalance does not (w = 0.4)",
         subtitle=f"line: mean of {second.runs.replications.size} replications; band: two standard errors either way",
-    )
-    return Figure(
         key="fig7",
         caption="Rescaled regret of NaiveUCB and ForcingBalance in settings 2 and 3 of Table 1. Both axes are "
         "logarithmic; dotted line: the horizon of the paper.",
-        chart=chart.to_dict(),
     )
 
 
@@ -238,11 +231,9 @@ ITEM = Item(
     name="fig7",
     title="Naive optimism against forcing",
     place="Fig. 7, App. C",
-    claim=(
-        "Following the optimum of an upper bound of the trade-off fails for long: in setting 2 NaiveUCB has a large "
-        "regret before it recovers, in setting 3 it does not recover within 5,000 pulls. ForcingBalance settles soon "
-        "in both."
-    ),
+    claim="Following the optimum of an upper bound of the trade-off fails for long: in setting 2 NaiveUCB has a large "
+    "regret before it recovers, in setting 3 it does not recover within 5,000 pulls. ForcingBalance settles soon in "
+    "both.",
     compute=compute,
     n_steps=2 * len(SETTINGS) * HORIZON * REPLICATIONS + len(SETTINGS) * PAPER_HORIZON * REPLICATIONS,
 )

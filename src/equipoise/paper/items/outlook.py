@@ -8,34 +8,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from equipoise.metrics import summarise
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
-from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS
-from equipoise.paper.item import Item
-from equipoise.policies import ForcingBalance, OptimisticBalance, ThompsonBalance, UCBExplore, Uniform
+from equipoise.paper.curve_panels import Line, Panel, curve_figure
+from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
+from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS, Work
+from equipoise.policies import ForcingBalance, OptimisticBalance, Policy, ThompsonBalance, UCBExplore, Uniform
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
-    from equipoise.paper.findings import Cell
-    from equipoise.paper.item import Work
-    from equipoise.policies import Policy
 
 FORCINGS = (0.01, 0.1, 0.3, 1.0, 3.0)
 PAPER, LESS = 1.0, 0.3
 STEPS = (50, 200, 1_000, 5_000, 20_000)
-"""Of the tables; the charts have some between."""
+"""Of the tables; the charts have more."""
 CHECKPOINTS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 HORIZON = CHECKPOINTS[-1]
 REPLICATIONS, SLOW_REPLICATIONS, QUICK_SLOW_REPLICATIONS = 200, 40, 10
-"""The others solve from scratch at every step, and UCBExplore is played anew for every horizon."""
+"""The slow policies solve from scratch at every step, and UCBExplore needs separate runs for every horizon."""
 
 THOMPSON, OPTIMISTIC, EXPLORE, EQUAL = "ThompsonBalance", "OptimisticBalance", "UCBExplore", "Uniform"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Arms to play on and the weight to do it with."""
+    """Arms to play on, and the reward weight."""
 
     key: str
     title: str
@@ -77,18 +73,17 @@ def compute(work: Work) -> Finding:
         item=ITEM.name,
         found=[
             "On the five arms, forcing with eta = 0.3 instead of 1 divides the mean rescaled regret at n = 1,000 by "
-            f"{ratio:.0f} (s.e. {ratio_error:.0f}); at n = {_listed(STEPS)} by "
-            f"{', '.join(f'{x:.2g}' for x in times)}. With eta = 1 each of the five arms is owed sqrt(n) pulls, "
-            "while the smallest optimal share is 0.7%: what is forced exceeds what is optimal until n is near "
-            "20,000, and from then on the two are the same.",
-            "Too little forcing is a gamble. With eta = 0.01 an arm whose first two rewards are close together "
-            "looks free of noise, gets almost no share, and is hardly ever forced: the worst of "
-            f"{five.regret[tiny].shape[0]} replications has a rescaled regret of {five.at(tiny, HORIZON).max():.3g} "
-            f"at n = 20,000 (eta = 0.3: {five.at(less, HORIZON).max():.2g}), and the mean is "
+            f"{ratio:.0f} (s.e. {ratio_error:.0f}); at n = {_listed(STEPS)} by {', '.join(f'{x:.2g}' for x in times)}. "
+            "With eta = 1 each of the five arms is owed sqrt(n) pulls, while the smallest optimal share is 0.7%: what "
+            "is forced exceeds what is optimal until n is near 20,000, and from then on the two are the same.",
+            "Too little forcing is a gamble. With eta = 0.01 an arm whose first two rewards are close together looks "
+            "free of noise, gets almost no share, and is hardly ever forced: the worst of "
+            f"{five.regret[tiny].shape[0]} replications has a rescaled regret of {five.at(tiny, HORIZON).max():.3g} at "
+            f"n = 20,000 (eta = 0.3: {five.at(less, HORIZON).max():.2g}), and the mean is "
             f"{five.mean(tiny, HORIZON):.2g} against {five.mean(less, HORIZON):.2g}. With two arms even eta = 0.1 "
-            f"fails now and then: in setting 2 the worst replication has {second.at(small, 200).max():.3g} at n = "
-            f"200, with eta = 0.3 it has {second.at(less, 200).max():.2g}. The 0.95-quantiles do not show that; the "
-            "largest values do.",
+            f"fails now and then: in setting 2 the worst replication has {second.at(small, 200).max():.3g} at n = 200, "
+            f"with eta = 0.3 it has {second.at(less, 200).max():.2g}. The 0.95-quantiles do not show that; the largest "
+            "values do.",
             "In the two-arm settings the optimal shares are far from zero, so eta = 1 forces nothing that is not "
             f"optimal and is the safest: at n = 50 its mean is {second.mean(paper, 50):.2g} in setting 2, against "
             f"{second.mean(less, 50):.2g} with eta = 0.3. From n = 200 on the two are the same. eta = 0.3 is a good "
@@ -96,9 +91,9 @@ def compute(work: Work) -> Finding:
             "ThompsonBalance needs no forcing and is close to the best forcing everywhere: "
             f"{five.mean(THOMPSON, 1_000):.2g} at n = 1,000 on the five arms, {third.mean(THOMPSON, 1_000):.2g} in "
             f"setting 3. OptimisticBalance is reliable and slow: {five.mean(OPTIMISTIC, 1_000):.2g} and still "
-            f"{five.mean(OPTIMISTIC, HORIZON):.2g} at n = 20,000 on the five arms, since its bounds on spreads "
-            "shrink slowly. UCBExplore follows another objective, intervals as wide for quiet arms as for noisy "
-            "ones that count less the longer the horizon is: in the end its rescaled regret grows with n, to "
+            f"{five.mean(OPTIMISTIC, HORIZON):.2g} at n = 20,000 on the five arms, since its bounds on spreads shrink "
+            "slowly. UCBExplore follows another objective, intervals as wide for quiet arms as for noisy ones that "
+            "count less the longer the horizon is: in the end its rescaled regret grows with n, to "
             f"{five.mean(EXPLORE, HORIZON):.3g}; equal shares have {five.mean(EQUAL, HORIZON):.3g}.",
         ],
         differs=[
@@ -175,27 +170,22 @@ def _claims(five: Curves, second: Curves, third: Curves) -> list[Claim]:
         ),
         Claim(
             key="outlook.too-little-forcing",
-            text=(
-                "With eta = 0.01 the worst replication at n = 200 is worse than with eta = 0.3 in both two-arm "
-                "settings, ten times at least."
-            ),
+            text="With eta = 0.01 the worst replication at n = 200 is worse than with eta = 0.3 in both two-arm "
+            "settings, ten times at least.",
             holds=all(bad > 10 * good for bad, good in worst.values()),
             evidence="; ".join(f"{bad:.3g} against {good:.2g} ({title})" for title, (bad, good) in worst.items()),
         ),
         Claim(
             key="outlook.no-difference-where-shares-are-large",
-            text=(
-                "In the two-arm settings eta = 0.3 and eta = 1 have the same regret at n = 1,000, in every replication."
-            ),
+            text="In the two-arm settings eta = 0.3 and eta = 1 have the same regret at n = 1,000, in every "
+            "replication.",
             holds=max(same) < 0.01,
             evidence=f"the largest difference is {max(same):.2g}",
         ),
         Claim(
             key="outlook.thompson-without-forcing",
-            text=(
-                "ThompsonBalance, which forces nothing, has at most four times the regret of eta = 0.3 at n = 1,000 "
-                "in every setting."
-            ),
+            text="ThompsonBalance, which forces nothing, has at most four times the regret of eta = 0.3 at n = 1,000 "
+            "in every setting.",
             holds=max(thompson.values()) < 4,
             evidence="; ".join(f"{times:.2g} times ({title})" for title, times in thompson.items()),
         ),
@@ -212,7 +202,7 @@ def _table(curves: Curves) -> Table:
     rows: list[list[Cell]] = []
     for name, values in curves.regret.items():
         summary = summarise(values, axis=0)
-        # What is the same in every replication has no standard error but that of rounding.
+        # Values that are the same in every replication differ by rounding only.
         spread = np.where(np.ptp(values, axis=0) < 1e-9 * summary.mean, 0.0, summary.standard_error)
         numbers = [(float(summary.mean[k]), float(spread[k])) for k in map(CHECKPOINTS.index, STEPS)]
         rows.append([name, values.shape[0], *(number for pair in numbers for number in pair)])
@@ -266,37 +256,28 @@ def _figures(curves: list[Curves]) -> list[Figure]:
     forcings = list(map(_forced, FORCINGS))
     count, slow = (curves[0].regret[name].shape[0] for name in (_forced(PAPER), THOMPSON))
     return [
-        Figure(
+        curve_figure(
+            panels(forcings),
+            title="Less forcing pays where optimal shares are small, up to a point",
+            subtitle=f"ForcingBalance, mean of {count} replications; the paper has eta = 1",
             key="outlook-forcing",
-            caption=(
-                "ForcingBalance with forcings from 0.01 to 3: mean rescaled regret. Less forcing pays where optimal "
-                "shares are small (left), until single bad replications raise the mean."
-            ),
-            chart=curve_panels_chart(
-                panels(forcings),
-                title="Less forcing pays where optimal shares are small, up to a point",
-                subtitle=f"ForcingBalance, mean of {count} replications; the paper has eta = 1",
-            ).to_dict(),
+            caption="ForcingBalance with forcings from 0.01 to 3: mean rescaled regret. Less forcing pays where "
+            "optimal shares are small (left), until single bad replications raise the mean.",
         ),
-        Figure(
+        curve_figure(
+            panels([*forcings, EQUAL], worst=True),
+            title="Too little forcing is a gamble",
+            subtitle=f"ForcingBalance, the worst of {count} replications; equal shares for comparison",
             key="outlook-worst",
-            caption=(
-                "The same runs: the worst replication. With a forcing of 0.01 or 0.1 it can be worse than equal shares."
-            ),
-            chart=curve_panels_chart(
-                panels([*forcings, EQUAL], worst=True),
-                title="Too little forcing is a gamble",
-                subtitle=f"ForcingBalance, the worst of {count} replications; equal shares for comparison",
-            ).to_dict(),
+            caption="The same runs: the worst replication. With a forcing of 0.01 or 0.1 it can be worse than equal "
+            "shares.",
         ),
-        Figure(
+        curve_figure(
+            panels([_forced(LESS), _forced(PAPER), THOMPSON, OPTIMISTIC, EXPLORE]),
+            title="Posterior sampling needs no forcing; optimism is slower",
+            subtitle=f"mean of {count} replications of ForcingBalance, {slow} of the others",
             key="outlook-policies",
             caption="The policies of the outlook beside ForcingBalance with the paper's forcing and a smaller one.",
-            chart=curve_panels_chart(
-                panels([_forced(LESS), _forced(PAPER), THOMPSON, OPTIMISTIC, EXPLORE]),
-                title="Posterior sampling needs no forcing; optimism is slower",
-                subtitle=f"mean of {count} replications of ForcingBalance, {slow} of the others",
-            ).to_dict(),
         ),
     ]
 
@@ -320,10 +301,8 @@ ITEM = Item(
     name="outlook",
     title="Other forcings and the policies of the outlook",
     place="Sect. 6; beyond the paper",
-    claim=(
-        "The paper forces with eta = 1 and names Thompson-style and optimistic variants as future work. Which of "
-        "them has the smallest regret, and when?"
-    ),
+    claim="The paper forces with eta = 1 and names Thompson-style and optimistic variants as future work. Which of "
+    "them has the smallest regret, and when?",
     compute=compute,
     n_steps=81_500_000,
 )

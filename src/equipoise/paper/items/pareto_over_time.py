@@ -7,25 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.charts.bands import place_of
 from equipoise.charts.frontiers import curve_layers, frontier_record
 from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, settled_from
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table
-from equipoise.paper.instances import FIVE_ARMS
-from equipoise.paper.item import Item
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
+from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
+from equipoise.paper.instances import FIVE_ARMS, Work
 from equipoise.policies import ForcingBalance
+from equipoise.simulation.runs import Runs, place_of
 
 if TYPE_CHECKING:
     from equipoise._types import FloatArray
-    from equipoise.paper.findings import Cell
-    from equipoise.paper.item import Work
-    from equipoise.simulation.runs import Runs
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 SHOWN_WEIGHTS = (0.0, 0.4, 0.8, 0.95)
-"""Of the curves of regret; more would hide each other."""
+"""Of the regret curves; more would hide each other."""
 
 STEPS = (200, 1_000, 5_000, 20_000)
 HORIZON = 20_000
@@ -51,7 +47,7 @@ def compute(work: Work) -> Finding:
             f"falls from {best[0.0].min():.4f} to {best[0.95].min():.4f}.",
             f"The regret stays below {CLOSE:g} from n = {_listed(close)} on, for w = "
             f"{', '.join(f'{weight:g}' for weight in WEIGHTS)}. The reason is the smallest best share: forcing keeps "
-            f"every arm's share above 1/sqrt(n), which is too much up to n = 1/share^2, here "
+            "every arm's share above 1/sqrt(n), which is too much up to n = 1/share^2, here "
             f"{', '.join(f'{n:,.0f}' for n in forced)}. On the chart the points of early steps therefore lie below the "
             "frontier and to the left of where they should be: forced arms are measured well and cost reward.",
         ],
@@ -164,7 +160,7 @@ def _frontier_figure(runs: Runs) -> Figure:
         titled(
             alt.layer(*joined, marks, *layers).properties(width=520, height=360),
             "ForcingBalance reaches the frontier sooner for small weights",
-            f"black: the optimum, with weights w; marks: ForcingBalance with these weights, mean of "
+            "black: the optimum, with weights w; marks: ForcingBalance with these weights, mean of "
             f"{runs.replications.size} replications",
         )
     )
@@ -185,15 +181,12 @@ def _regret_figure(runs: Runs) -> Figure:
         )
         for weight in SHOWN_WEIGHTS
     ]
-    chart = curve_panels_chart(
+    return curve_figure(
         [Panel(title="", y_title="regret", lines=lines)],
         title="The regret shrinks later for large weights",
         subtitle=f"ForcingBalance with forcing 1 on five arms; mean of {runs.replications.size} replications",
-    )
-    return Figure(
         key="fig3-right-regret",
         caption="Regret of ForcingBalance for four weights: how far its trade-off is from that of the frontier.",
-        chart=chart.to_dict(),
     )
 
 
@@ -201,10 +194,9 @@ ITEM = Item(
     name="fig3-right",
     title="The frontier of reward and error",
     place="Fig. 3 right, Sect. 5.1",
-    claim=(
-        "The best allocation moves smoothly from the noisiest arm (w = 0) to the arm with the largest mean (w = 0.95), "
-        "and ForcingBalance comes close to the frontier sooner for small w, where the smallest best share is larger."
-    ),
+    claim="The best allocation moves smoothly from the noisiest arm (w = 0) to the arm with the largest mean (w = "
+    "0.95), and ForcingBalance comes close to the frontier sooner for small w, where the smallest best share is "
+    "larger.",
     compute=compute,
     n_steps=len(WEIGHTS) * HORIZON * REPLICATIONS,
 )

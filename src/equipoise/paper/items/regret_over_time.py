@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from equipoise import metrics
-from equipoise.charts.bands import place_of
 from equipoise.objective import optimal_allocation, regret
-from equipoise.paper.curve_panels import Line, Panel, curve_panels_chart, growth_power
-from equipoise.paper.findings import Claim, Figure, Finding, Measured, Table, expected_numbers
-from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, tracked_runs
-from equipoise.paper.item import Item
+from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power
+from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
+from equipoise.paper.instances import FIVE_ARMS, LONG, REPLICATIONS, SHORT, STEPS, TRACKED, WEIGHT, Work, tracked_runs
+from equipoise.simulation.runs import Runs, place_of
 from equipoise.theory import exploration_end
-
-if TYPE_CHECKING:
-    from equipoise.metrics import Summary
-    from equipoise.paper.findings import Cell
-    from equipoise.paper.item import Work
-    from equipoise.simulation.runs import Runs
 
 EXPLORED = exploration_end(FIVE_ARMS.n_arms, forcing=TRACKED.forcing) - 1
 """Pulls that are all forced, the same number for each arm."""
@@ -69,7 +60,7 @@ def compute(work: Work) -> Finding:
 
 
 def _rises(runs: Runs, even_regret: float) -> Claim:
-    """While all pulls are forced the shares after whole rounds are even, and so is the regret."""
+    """While all pulls are forced, shares are even after whole rounds, so the regret is known exactly."""
     rounds = range(FIVE_ARMS.n_arms, EXPLORED + 1, FIVE_ARMS.n_arms)
     values = runs.rescaled_regret(reward_weight=WEIGHT)[0][:, [place_of(runs, n) for n in rounds]]
     off = float(np.abs(values / (even_regret * np.sqrt(rounds)) - 1).max())
@@ -82,7 +73,7 @@ def _rises(runs: Runs, even_regret: float) -> Claim:
     )
 
 
-def _falls(runs: Runs, summary: Summary) -> Claim:
+def _falls(runs: Runs, summary: metrics.Summary) -> Claim:
     mean, step = summary.mean[0], runs.checkpoints
     top = int(step[mean.argmax()])
     values = np.array([mean[place_of(runs, n)] for n in DOUBLINGS])
@@ -96,7 +87,7 @@ def _falls(runs: Runs, summary: Summary) -> Claim:
     )
 
 
-def _is_flat(runs: Runs, summary: Summary) -> Claim:
+def _is_flat(runs: Runs, summary: metrics.Summary) -> Claim:
     mean, step = summary.mean[0], runs.checkpoints
     late = mean[step >= SHORT]
     change, highest = float(np.ptp(late) / mean.max()), float(late.max())
@@ -108,7 +99,7 @@ def _is_flat(runs: Runs, summary: Summary) -> Claim:
     )
 
 
-def _table(runs: Runs, summary: Summary) -> Table:
+def _table(runs: Runs, summary: metrics.Summary) -> Table:
     numbers = expected_numbers()
     rows: list[list[Cell]] = []
     for n in (10, EXPLORED, *STEPS, LONG):
@@ -133,7 +124,7 @@ def _table(runs: Runs, summary: Summary) -> Table:
     )
 
 
-def _figure(runs: Runs, summary: Summary, even_regret: float, released: float) -> Figure:
+def _figure(runs: Runs, summary: metrics.Summary, even_regret: float, released: float) -> Figure:
     step = runs.checkpoints
     early = step[step <= 2 * EXPLORED]
     lines = [
@@ -143,21 +134,18 @@ def _figure(runs: Runs, summary: Summary, even_regret: float, released: float) -
     ]
     rules = {float(EXPLORED): "even shares up to here", released: "forcing binds up to here"}
     title = "regret times the square root of pulls"
-    chart = curve_panels_chart(
+    return curve_figure(
         [
             Panel(title="Linear axis", y_title=title, lines=lines, log_scale=False, rules=rules),
             Panel(title="Logarithmic axis", y_title=title, lines=lines, rules=rules),
         ],
         title="The rescaled regret rises, falls and is flat (w = 0.9)",
         subtitle=f"ForcingBalance with forcing 1 on five arms; {runs.replications.size} replications",
-    )
-    return Figure(
         key="fig3-left",
         caption="Rescaled regret of ForcingBalance on the five arms: mean and 0.95-quantile over replications, the "
         "same curves on a linear and on a logarithmic axis. Dotted lines: the end of pure exploration, and the point "
         "from which forcing asks for less than the smallest of the best shares. After each whole round of exploration "
         "the curves meet the one that grows like the square root.",
-        chart=chart.to_dict(),
     )
 
 
@@ -165,10 +153,8 @@ ITEM = Item(
     name="fig3-left",
     title="Rescaled regret over time",
     place="Fig. 3 left, Sect. 5.1",
-    claim=(
-        "The rescaled regret has three phases: it rises, like the square root of n, while all arms are explored "
-        "evenly, falls for a while, and settles."
-    ),
+    claim="The rescaled regret has three phases: it rises, like the square root of n, while all arms are explored "
+    "evenly, falls for a while, and settles.",
     compute=compute,
     n_steps=LONG * REPLICATIONS,
 )

@@ -1,4 +1,4 @@
-"""What the tests of the contract of stores have in common."""
+"""What the tests of an experiment have in common, wherever it lives."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.experiment import Experiment
 from equipoise.policies import ForcingBalance
-from equipoise.store import Store, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from equipoise import errors
+    from equipoise.experiment import Experiment, ExperimentSummary
 
 BALANCE = ForcingBalance(reward_weight=0.6)
 RANDOM = ForcingBalance(reward_weight=0.6, tracking="windowed")
@@ -41,40 +40,36 @@ class StoppedClock:
         self.now += timedelta(seconds=seconds)
 
 
-class StoreCase:
-    """An empty store to start with, and help for the tests."""
+class ExperimentCase:
+    """Empty experiments to start with, and help for the tests; subclasses say where the experiments live."""
 
-    def new_url(self) -> str:
-        """Return the URL of an empty database; `memory:` is new every time."""
-        raise NotImplementedError
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether opening the URL again gives the same store."""
-        return True
+    author = "ann"
+    """Who is in the log."""
 
     def setup_method(self) -> None:
-        """Start with an empty store and a clock that stands still."""
+        """Start with a clock that stands still."""
         self.clock = StoppedClock()
-        self.url = self.new_url()
-        self.opened: list[Store] = []
-        self.store = self.open()
-
-    def teardown_method(self) -> None:
-        """Give connections back."""
-        for store in self.opened:
-            store.close()
-
-    def open(self) -> Store:
-        """Open the store, once more if it was opened before."""
-        store = open_store(self.url, clock=self.clock)
-        self.opened.append(store)
-        return store
 
     def create(self, name: str = "fractions", **settings: Any) -> Experiment:
-        """Make an experiment with three arms unless told otherwise."""
+        """Create an experiment, with three arms by default."""
         chosen: dict[str, Any] = {"arms": ["line", "pie", "none"], "policy": BALANCE, "seed": 7, **settings}
-        return Experiment.create(self.store, name, **chosen)
+        return self.new(name, **chosen)
+
+    def new(self, name: str, **settings: Any) -> Experiment:
+        """Create an experiment by `author`, with the arguments of `Experiment.create`."""
+        raise NotImplementedError
+
+    def find(self, name: str) -> Experiment:
+        """Open the experiment of that name."""
+        raise NotImplementedError
+
+    def listed(self) -> list[ExperimentSummary]:
+        """List all experiments."""
+        raise NotImplementedError
+
+    def reopened(self, experiment: Experiment) -> Experiment:
+        """Return the experiment as a new process would find it."""
+        return self.find(experiment.name)
 
     def play(self, experiment: Experiment, n_units: int, *, seed: int = 1, first: int = 0) -> None:
         """Assign units one by one and tell most of their rewards, some of them late."""
@@ -85,13 +80,6 @@ class StoreCase:
             if rng.random() < 0.6:
                 unit = waiting.pop(int(rng.integers(len(waiting))))
                 experiment.tell(unit, float(rng.normal(1.0, 0.5)))
-
-    def reopened(self, experiment: Experiment) -> Experiment:
-        """Return the experiment as a new process would find it."""
-        if not self.is_shared:
-            self.store.states.clear()
-            return experiment
-        return Experiment.open(self.open(), experiment.name)
 
     def counts(self, experiment: Experiment) -> tuple[int, ...]:
         """Return assigned, rewarded, pending, held, overdue, defaulted and dropped, over all arms."""
@@ -115,17 +103,6 @@ class StoreCase:
             assert not rewards or math.isclose(math.fsum(rewards) / len(rewards), arm.mean or 0, abs_tol=1e-12)
             for state in ("held", "overdue", "defaulted", "dropped"):
                 assert sum(row["state"] == state for row in mine) == getattr(arm, state), state
-
-    def tamper(self, statement: str, experiment: Experiment) -> None:
-        """Change a table behind the experiment's back."""
-        key = "id" if " experiments " in statement else "experiment"
-        joint = " AND " if " WHERE " in statement else " WHERE "
-
-        def work(transaction: Any) -> None:
-            transaction.connection.exec_driver_sql(f"{statement}{joint}{key} = {experiment._id}")
-
-        self.store.change(None, work)
-        self.store.states.clear()
 
 
 @contextmanager

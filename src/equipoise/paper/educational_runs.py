@@ -1,4 +1,4 @@
-"""The policies of the educational table played on 64 arms, and what every entry of the table is on them  [Fig. 6]."""
+"""The educational table: its printed numbers, its policies played on 64 arms, and the order of its rows  [Fig. 6]."""
 
 from __future__ import annotations
 
@@ -11,24 +11,81 @@ import numpy as np
 
 from equipoise.objective import error, optimal_allocation, reward
 from equipoise.paper.findings import Claim, expected_numbers
-from equipoise.paper.instances import treefrog_surrogate
-from equipoise.policies import ForcingBalance, Uniform, gafs, ucb
+from equipoise.paper.instances import Work, treefrog_surrogate
+from equipoise.policies import ForcingBalance, Policy, Uniform, gafs, ucb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
-    from equipoise.paper.item import Work
-    from equipoise.policies import Policy
     from equipoise.simulation.runs import Runs
 
+N_ARMS = 64
+HORIZON = 25_000
+REPLICATIONS = 100
+WEIGHTS = (0.95, 0.6)
+
+OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM = "optimum", "ForcingBalance", "UCB", "GAFS", "Uniform"
+ROWS = (OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM)
+BASELINES = (UCB, GAFS, UNIFORM)
+"""Rows that do not depend on the reward weight, except in their regret."""
+
+COLUMNS = {
+    "error": "error/std",
+    "reward": "reward/mean",
+    "regret": "rescaled regret",
+    "dcg": "RelDCG",
+    "rank": "RankErr",
+}
+"""Short names of the columns, and their headings; mean and std are the largest ones."""
+
 UCB_SCALE = 4.0
-"""How wide UCB's bonus is on the surrogate: the paper does not say, and this gives about the reward it prints."""
+"""Width of UCB's bonus on the surrogate. The paper does not give it; this one has about the printed reward."""
 
 SCALES = (3.5, 4.0, 4.5)
 WIDE_SCALES = (2.0, 3.0, 4.0, 5.0, 6.0)
-"""Widths of the bonus that are tried to find the one that has a printed number: on the surrogate, and on given arms."""
+"""Widths to try, to find the one that reproduces a printed number: on the surrogate, and on given arms."""
+
+
+class Printed(NamedTuple):
+    """A number of the table, and half a unit of its last digit: every number has four, zeros at the end left out."""
+
+    value: float
+    rounding: float
+
+
+def key_of(row: str, column: str, reward_weight: float) -> str:
+    """Return the key in `expected.toml` of a number of the table.
+
+    Examples
+    --------
+    >>> key_of("ForcingBalance", "error", 0.6), key_of("UCB", "error", 0.6), key_of("UCB", "regret", 0.6)
+    ('fig6.forcing-balance-0.6.error', 'fig6.ucb.error', 'fig6.ucb.regret-0.6')
+    """
+    if row in BASELINES:
+        return f"fig6.{row.lower()}.{column}" + (f"-{reward_weight:g}" if column == "regret" else "")
+    name = "forcing-balance" if row == FORCING_BALANCE else row
+    return f"fig6.{name}-{reward_weight:g}.{column}"
+
+
+def columns_of(row: str) -> tuple[str, ...]:
+    """Return the columns a row has numbers in: the optimum has no regret and no estimates."""
+    return ("error", "reward") if row == OPTIMUM else tuple(COLUMNS)
+
+
+def printed(row: str, column: str, reward_weight: float) -> Printed:
+    """Return a number as printed.
+
+    Examples
+    --------
+    >>> printed("Uniform", "regret", 0.95)
+    Printed(value=20.49, rounding=0.005)
+    """
+    number = expected_numbers()[key_of(row, column, reward_weight)]
+    if number.paper is None:
+        raise ValueError(f"{number.key} is not printed in the paper")
+    return Printed(number.paper, number.rounding)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +128,7 @@ class EducationalRuns:
         return float(values.std(ddof=1) / np.sqrt(values.size))
 
     def step_up(self, lower: str, upper: str, column: str, reward_weight: float) -> tuple[float, float]:
-        """Return by how much a row's entry is above another's, and the standard error, paired by replication."""
+        """Return how far a row's entry is above another's, and its standard error, paired by replication."""
         difference = self.values[upper, column, reward_weight] - self.values[lower, column, reward_weight]
         # Two rows that are the same in every replication differ by a number that is known exactly.
         spread = difference.std(ddof=1) / np.sqrt(difference.size) if difference.size > 1 else 0.0
@@ -79,7 +136,7 @@ class EducationalRuns:
 
 
 def policies(ucb_scale: float) -> dict[tuple[str, float | None], Policy]:
-    """Return the policies by row of the table, with the reward weight of those that have one."""
+    """Return the policies by row of the table and reward weight; baselines have none."""
     found: dict[tuple[str, float | None], Policy] = {
         (FORCING_BALANCE, weight): ForcingBalance(reward_weight=weight, forcing=1.0) for weight in WEIGHTS
     }
@@ -88,7 +145,7 @@ def policies(ucb_scale: float) -> dict[tuple[str, float | None], Policy]:
 
 
 def educational_runs(work: Work) -> EducationalRuns:
-    """Play the table on the arms that the work was given, or on the surrogate."""
+    """Play the table on given arms, or on the surrogate."""
     arms = work.given_treefrog or treefrog_surrogate()
     is_given = work.given_treefrog is not None
     scale = matching_scales(work, arms, WIDE_SCALES)["reward", WEIGHTS[0]] if is_given else UCB_SCALE
@@ -135,7 +192,7 @@ def matching_scales(work: Work, arms: Gaussian, scales: Sequence[float] = SCALES
 
 
 def entries() -> list[tuple[str, str, float]]:
-    """Return row, column and weight of every different number of the table: baselines differ in their regret alone."""
+    """Return row, column and weight of every distinct number; baselines depend on the weight in their regret only."""
     return [
         (row, column, weight)
         for weight in WEIGHTS
@@ -145,68 +202,8 @@ def entries() -> list[tuple[str, str, float]]:
     ]
 
 
-N_ARMS = 64
-HORIZON = 25_000
-REPLICATIONS = 100
-WEIGHTS = (0.95, 0.6)
-
-OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM = "optimum", "ForcingBalance", "UCB", "GAFS", "Uniform"
-ROWS = (OPTIMUM, FORCING_BALANCE, UCB, GAFS, UNIFORM)
-BASELINES = (UCB, GAFS, UNIFORM)
-"""Rows that do not depend on the reward weight, but for their regret."""
-
-COLUMNS = {
-    "error": "error/std",
-    "reward": "reward/mean",
-    "regret": "rescaled regret",
-    "dcg": "RelDCG",
-    "rank": "RankErr",
-}
-"""Short names of the columns, and their headings; mean and std are the largest ones."""
-
-
-class Printed(NamedTuple):
-    """A number of the table, and half a unit of its last digit: every number has four, zeros at the end left out."""
-
-    value: float
-    rounding: float
-
-
-def key_of(row: str, column: str, reward_weight: float) -> str:
-    """Return the key in `expected.toml` of a number of the table.
-
-    Examples
-    --------
-    >>> key_of("ForcingBalance", "error", 0.6), key_of("UCB", "error", 0.6), key_of("UCB", "regret", 0.6)
-    ('fig6.forcing-balance-0.6.error', 'fig6.ucb.error', 'fig6.ucb.regret-0.6')
-    """
-    if row in BASELINES:
-        return f"fig6.{row.lower()}.{column}" + (f"-{reward_weight:g}" if column == "regret" else "")
-    name = "forcing-balance" if row == FORCING_BALANCE else row
-    return f"fig6.{name}-{reward_weight:g}.{column}"
-
-
-def columns_of(row: str) -> tuple[str, ...]:
-    """Return the columns that a row has numbers in: the optimum has no regret, and nothing is estimated for it."""
-    return ("error", "reward") if row == OPTIMUM else tuple(COLUMNS)
-
-
-def printed(row: str, column: str, reward_weight: float) -> Printed:
-    """Return a number as printed.
-
-    Examples
-    --------
-    >>> printed("Uniform", "regret", 0.95)
-    Printed(value=20.49, rounding=0.005)
-    """
-    number = expected_numbers()[key_of(row, column, reward_weight)]
-    if number.paper is None:
-        raise ValueError(f"{number.key} is not printed in the paper")
-    return Printed(number.paper, number.rounding)
-
-
 Order = tuple[tuple[str, ...], ...]
-"""Rows from the smallest entry to the largest; those of a group are too close to tell, or not in the paper's order."""
+"""Rows from the smallest entry to the largest; rows in a group are too close to tell, or not in the paper's order."""
 
 REGRET: Order = ((FORCING_BALANCE,), (GAFS,), (UNIFORM,), (UCB,))
 REWARD: Order = ((UNIFORM,), (GAFS,), (OPTIMUM, FORCING_BALANCE), (UCB,))
@@ -225,11 +222,11 @@ ON_THE_SURROGATE: dict[tuple[str, float], Order] = {
 }
 
 CLEAR = 2.0
-"""Paired standard errors that a difference must have in the full number of replications to count."""
+"""How many paired standard errors a difference must have, with all replications, to count."""
 
 
 def order_claims(table: EducationalRuns) -> list[Claim]:
-    """Return a claim for each column and weight: the order of the rows in it."""
+    """Return a claim about the order of rows for each column and weight."""
     return [_claim(table, column, weight) for weight in WEIGHTS for column in COLUMNS]
 
 
@@ -246,7 +243,7 @@ def printed_order(column: str, reward_weight: float) -> Order:
 
 
 def not_as_printed(table: EducationalRuns, column: str, reward_weight: float) -> tuple[list[str], list[str]]:
-    """Return, in words, pairs of rows that are the other way round here, and pairs that are too close to tell."""
+    """Describe pairs of rows that are the other way round here, and pairs that are too close to tell."""
     turned, close = [], []
     for low, high in combinations(printed_order(column, reward_weight), 2):
         for lower, upper in product(low, high):
@@ -270,7 +267,7 @@ def order_words(order: Order) -> str:
 
 
 def _claim(table: EducationalRuns, column: str, weight: float) -> Claim:
-    # Steps in the order of the paper need not be seen where a user's own arms decide: they must not be contradicted.
+    # On a user's arms, the paper's order need not be confirmed, but it must not be contradicted.
     order = printed_order(column, weight) if table.is_given else ON_THE_SURROGATE[column, weight]
     least = -4.0 if table.is_given else _needed(table)
     steps = {
@@ -298,7 +295,7 @@ def _claim(table: EducationalRuns, column: str, weight: float) -> Claim:
 
 
 def _needed(table: EducationalRuns) -> float:
-    """Return how clear a difference must be: with fewer replications the same one is less so."""
+    """Return how many standard errors a difference must have; fewer replications make it less clear."""
     return CLEAR * math.sqrt(min(1.0, table.runs.replications.size / REPLICATIONS))
 
 

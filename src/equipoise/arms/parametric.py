@@ -1,4 +1,4 @@
-"""Arms with rewards between two bounds: uniform and beta."""
+"""Arms whose rewards come from a distribution with parameters: Gaussian, uniform, beta and Bernoulli."""
 
 from __future__ import annotations
 
@@ -17,6 +17,34 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from equipoise._types import FloatArray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Gaussian(Arms):
+    """Arms with Gaussian rewards.
+
+    Examples
+    --------
+    >>> Gaussian(mean=[1, 2], std=[0.5, 1]).n_arms
+    2
+    """
+
+    mean: FloatArray
+    std: FloatArray
+    names: tuple[str, ...] | None = None
+
+    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+
+        def __init__(self, *, mean: ArrayLike, std: ArrayLike, names: Sequence[str] | None = None) -> None: ...
+
+    def __post_init__(self) -> None:
+        mean, std = checks.means_and_stds(self.mean, self.std)
+        keep_moments(self, mean, std)
+        keep(self, names=checked_names(self.names, mean.size))
+
+    def make_drawing(self) -> Drawing:
+        """Return the arms as the compiled loop sees them."""
+        return drawing_of(reward_kernel().GAUSSIAN, self.mean, self.std)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -112,7 +140,7 @@ def _positive(name: str, values: ArrayLike, *, size: int | None = None) -> Float
     array = checks.vector(name, values, size=size)
     if array.min() <= 0:
         arm = int(array.argmin())
-        raise InvalidInput(f"{name} must be positive; got {array[arm]} for arm {arm}")
+        raise InvalidInput.of(name, "must be positive", float(array[arm]), arm=arm)
     return array
 
 
@@ -121,7 +149,7 @@ def _interval(low: ArrayLike, high: ArrayLike, *, size: int | None = None) -> tu
     highs = checks.vector("high", high, size=lows.size)
     if (lows > highs).any():
         arm = int(np.argmax(lows > highs))
-        raise InvalidInput(f"low must not exceed high; got {lows[arm]} and {highs[arm]} for arm {arm}")
+        raise InvalidInput.of("low", f"must not exceed high; got {lows[arm]} and {highs[arm]}", arm=arm)
     return lows, highs
 
 
@@ -157,5 +185,5 @@ def _probabilities(mean: ArrayLike) -> FloatArray:
     probability = checks.non_negative("mean", mean)
     if probability.max() > 1:
         arm = int(probability.argmax())
-        raise InvalidInput(f"mean must be a probability in [0, 1]; got {probability[arm]} for arm {arm}")
+        raise InvalidInput.of("mean", "must be a probability in [0, 1]", float(probability[arm]), arm=arm)
     return probability

@@ -1,0 +1,155 @@
+"""A service as Python sees it: `Client` and `AsyncClient` create, open and list its experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from equipoise.client.async_experiment import AsyncRemoteExperiment
+from equipoise.client.http_backend import HttpBackend, create_call, list_call
+from equipoise.client.transport import AsyncTransport, Settings, Transport
+from equipoise.experiment import Experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    from equipoise.experiment import configuration
+    from equipoise.experiment.experiment import Summaries
+
+
+class RemoteExperiment(Experiment):
+    """An experiment of a service; made by `Client.create` and `Client.open`.
+
+    It is an `Experiment` whose verbs are requests over HTTP, and it raises the same errors. What is different:
+
+    - `ask_many` and `tell_many` send groups of at most 1,000 units, each in a transaction of its own. When a group is
+      refused, the ones before it stand; repeating the call is safe.
+    - The log has the name of the key as author.
+    - What needs the store itself is not there: `store`, `number`, `apply`, `apply_all` and `copy_to` raise
+      `InvalidInput`.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        super().__init__(HttpBackend(client._transport, name))
+        self.client = client
+
+    def __repr__(self) -> str:
+        return f"{self.client!r}.open({self.name!r})"
+
+
+class Client:
+    """A service that runs at an address, with its experiments.
+
+    What `create` and `open` return has the verbs of `Experiment` and raises its errors. After a lost connection, a
+    timeout or an overloaded service, a call is retried with exponential backoff; that is safe, since every verb is
+    idempotent: a unit keeps its arm and a reward counts once. When all attempts have failed, `StoreUnavailable` is
+    raised. Usable from several threads, and after a fork. Close it, or use it in a `with` block.
+
+    Parameters
+    ----------
+    url : str
+        Where the service is, such as `https://experiments.example.org`.
+    key : str, optional
+        What lets one in, made by `equipoise keys create`; its name stands in the log as who did it.
+    timeout_seconds : float
+        How long to wait for an answer before trying again; reading a whole log may take ten minutes in any case.
+    attempts : int
+        How often to try.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> eq.Client("https://experiments.example.org/", key="eq_1_secret")
+    Client('https://experiments.example.org')
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, timeout_seconds: float = 10.0, attempts: int = 6) -> None:
+        self._transport = Transport(Settings(url, key, timeout_seconds, attempts))
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        return self._transport.settings.url
+
+    def create(self, name: str, *, arms: Sequence[str], **settings: Unpack[configuration.Settings]) -> RemoteExperiment:
+        """Create an experiment; the settings are the keyword arguments of `Experiment.create`, without `who`.
+
+        The policy must be one that the service knows too.
+        """
+        self._transport.send(create_call(name, arms, settings))
+        return self.open(name)
+
+    def open(self, name: str) -> RemoteExperiment:
+        """Return the experiment of that name.
+
+        No request is sent: if the service has no such experiment, its first verb raises `UnknownExperiment`.
+        """
+        return RemoteExperiment(self, name)
+
+    def list(self) -> Summaries:
+        """Return all experiments that the key may see, oldest first."""
+        found: Summaries = self._transport.send(list_call())
+        return found
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self.url!r})"
+
+
+class AsyncClient:
+    """A service that runs at an address, as `Client` is, in an event loop of asyncio: every verb is awaited.
+
+    The parameters are those of `Client`. Close it, or use it in an `async with` block; each event loop needs its own.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> eq.AsyncClient("https://experiments.example.org", key="eq_1_secret")
+    AsyncClient('https://experiments.example.org')
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, timeout_seconds: float = 10.0, attempts: int = 6) -> None:
+        self._transport = AsyncTransport(Settings(url, key, timeout_seconds, attempts))
+
+    @property
+    def url(self) -> str:
+        """Where the service is."""
+        return self._transport.settings.url
+
+    async def create(
+        self, name: str, *, arms: Sequence[str], **settings: Unpack[configuration.Settings]
+    ) -> AsyncRemoteExperiment:
+        """Create an experiment, as `Client.create` does."""
+        await self._transport.send(create_call(name, arms, settings))
+        return AsyncRemoteExperiment(self, name)
+
+    async def open(self, name: str) -> AsyncRemoteExperiment:
+        """Return the experiment of that name; no request is sent, as by `Client.open`."""
+        return AsyncRemoteExperiment(self, name)
+
+    async def list(self) -> Summaries:
+        """Return all experiments that the key may see, oldest first."""
+        found: Summaries = await self._transport.send(list_call())
+        return found
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"

@@ -1,0 +1,242 @@
+"""An experiment of a service: every verb as a request by the table of the HTTP API, and its answer as a record.
+
+Nothing here waits. A method returns what the transport returns: a result, or with `AsyncTransport` a coroutine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, get_type_hints
+from urllib.parse import quote, urlencode
+
+import msgspec
+import numpy as np
+
+from equipoise import api
+from equipoise.client.transport import AsyncTransport, Call, Transport
+from equipoise.errors import UnknownUnit
+from equipoise.experiment import Experiment, commands, records
+from equipoise.experiment.names import LONGEST_NAME, checked_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from equipoise.experiment.configuration import Settings
+
+MOST_UNITS = 1_000
+MOST_BYTES = 500_000
+"""Limits of one request, so that none keeps others waiting for long or is too large for a proxy."""
+
+_ANSWERS: dict[str, tuple[str | None, type]] = {
+    "ask": (None, records.Assignment),
+    "ask_many": ("assignments", records.Assignment),
+    "tell": (None, records.ToldReward),
+    "tell_many": ("rewards", records.ToldReward),
+    "correct": (None, records.ToldReward),
+    "unit": (None, records.UnitStatus),
+    "list": ("experiments", records.ExperimentSummary),
+    "describe": (None, dict),
+    "status": (None, records.Status),
+    "history": (None, records.History),
+    "events_page": ("events", records.Event),
+    "what_if": (None, records.WhatIf),
+    "verify": (None, records.Verification),
+}
+"""The record that answers a verb, with its key where it is a list of them; the answers of other verbs are not read."""
+
+
+class HttpBackend:
+    """One experiment of a service, which writes the name of the key to the log."""
+
+    who = None
+
+    def __init__(self, transport: Transport | AsyncTransport, name: str) -> None:
+        self.name = checked_text("name", name, LONGEST_NAME)
+        self._transport: Any = transport
+
+    def run(self, command: commands.Request) -> Any:
+        """Send a command."""
+        return self._send(command.verb, **_fields(command))
+
+    def run_all(self, requests: Sequence[commands.Request]) -> Any:
+        """Send several asks or several tells, in groups that are a transaction each."""
+        return self._transport.send_all(list(self._groups(requests)))
+
+    def unit(self, unit: str) -> Any:
+        """Ask for a unit; one that was never assigned is None."""
+        return self._transport.send(dataclasses.replace(self._call("unit", unit=unit), absent=(UnknownUnit,)))
+
+    def configuration(self) -> Any:
+        """Ask for the settings, which are a part of the description."""
+        return self._transport.send(dataclasses.replace(self._call("describe"), read=_configuration))
+
+    def describe(self) -> Any:
+        """Ask for the description."""
+        return self._send("describe")
+
+    def status(self) -> Any:
+        """Ask for the status."""
+        return self._send("status")
+
+    def events_page(self, after: int, limit: int) -> Any:
+        """Ask for a part of the log."""
+        return self._send("events_page", after=after, limit=limit)
+
+    def history(self, points: int) -> Any:
+        """Ask for the history."""
+        return self._send("history", points=points)
+
+    def what_if(self, reward_weight: float) -> Any:
+        """Ask for a comparison of weights."""
+        return self._send("what_if", reward_weight=reward_weight)
+
+    def verify(self) -> Any:
+        """Have the service replay the log."""
+        return self._send("verify")
+
+    def rebuild(self) -> Any:
+        """Have the service restore its tables from the log."""
+        return self._transport.send(dataclasses.replace(self._call("rebuild"), read=lambda data: bool(data["changed"])))
+
+    def export(self, target: Any, form: str | None) -> Any:
+        """Download the table of units."""
+        from equipoise.client.download import downloading
+        from equipoise.experiment.export import export_target
+
+        chosen, path = export_target(target, form)
+        return self._transport.download(self._call("export", format=chosen), downloading(target, chosen, path))
+
+    def _send(self, verb: str, **values: Any) -> Any:
+        return self._transport.send(self._call(verb, **values))
+
+    def _call(self, verb: str, **values: Any) -> Call:
+        """Return the request for a verb; what it says goes into the path, the query or the body, by the table."""
+        endpoint = api.BY_VERB[verb]
+        names: dict[str, str] = {"name": self.name, "unit": values.get("unit", "")}
+        if "arm" in endpoint.path_names:
+            names["arm"] = checked_text("arm", values["name"], LONGEST_NAME)
+        path = endpoint.path.format(**{name: _escaped(names[name]) for name in endpoint.path_names})
+        if endpoint.query is not None:
+            path += f"?{urlencode(_part(endpoint.query, values))}"
+        content = None if endpoint.body is None else _json(_part(endpoint.body, values))
+        return Call(endpoint.method, path, partial(read_answer, verb), content, endpoint.slow)
+
+    def _groups(self, requests: Sequence[commands.Request]) -> Iterator[Call]:
+        """Yield the calls that say all requests, in order, each as large as one may be."""
+        if not requests:
+            return
+        verb = f"{requests[0].verb}_many"
+        call, body = self._call(verb), api.BY_VERB[verb].body or msgspec.Struct
+        (key,) = body.__struct_fields__
+        group: list[bytes] = []
+        size = 0
+        for entry in [_json(_fields(request)) for request in requests]:  # all are checked before the first is sent
+            if group and (len(group) == MOST_UNITS or size + len(entry) > MOST_BYTES):
+                yield dataclasses.replace(call, content=_list_of(key, group))
+                group, size = [], 0
+            group.append(entry)
+            size += len(entry) + 2
+        yield dataclasses.replace(call, content=_list_of(key, group))
+
+
+def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
+    """Return the request that creates an experiment, with the arguments of `Experiment.create`.
+
+    All is checked here first, as the service will check it. That also draws a seed if none is given, which makes the
+    request idempotent: after a lost answer, an experiment that has this seed was created by this call.
+    """
+    from equipoise.experiment.configuration import checked_settings
+
+    checked_text("name", name, LONGEST_NAME)
+    given: dict[str, Any] = {**(Experiment.create.__kwdefaults__ or {}), **settings}
+    del given["who"]
+    configuration, pairs = checked_settings(arms=arms, **given)
+    data = configuration.to_dict() | {"name": name, "arms": [arm for arm, _ in pairs], "floor": [f for _, f in pairs]}
+    content = _json({key: value for key, value in _part(api.NewExperiment, data).items() if value is not None})
+    return _experiments("create", content=content, creates=None if given["seed"] is None else name)
+
+
+def list_call() -> Call:
+    """Return the request for all experiments."""
+    return _experiments("list")
+
+
+def read_answer(verb: str, data: Any) -> Any:
+    """Return the record, or the list of records, that the data of an answer say."""
+    key, kind = _ANSWERS.get(verb, (None, None))
+    if kind is None:
+        return None
+    return _record(kind, data) if key is None else [_record(kind, one) for one in data[key]]
+
+
+def _record(kind: type, data: Any) -> Any:
+    """Return a record by its annotations; fields that a later version adds are left out."""
+    if issubclass(kind, tuple):  # msgspec expects arrays for these
+        return kind(**{name: msgspec.convert(data[name], hint) for name, hint in _hints(kind).items()})
+    if kind is records.WhatIf:
+        data = data | {name: _error(data, name) for name in ("error", "present_error")}
+    return msgspec.convert(data, kind, dec_hook=_array)
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _array(kind: Any, rows: list[Any]) -> Any:
+    """Return an array of the type in an annotation such as `NDArray[np.float64]`; null is NaN there."""
+    return np.array(rows, kind.__args__[1].__args__[0])
+
+
+def _error(data: Any, name: str) -> float:
+    """Return the error of an allocation; JSON has no infinity, which it is when some arm gets nothing."""
+    if data[name] is not None:
+        return float(data[name])
+    return math.inf if 0 in data[name.replace("error", "allocation")].values() else math.nan
+
+
+def _configuration(data: Any) -> Any:
+    from equipoise.experiment.configuration import Configuration
+
+    return Configuration.from_dict(data["configuration"])
+
+
+def _experiments(verb: str, **more: Any) -> Call:
+    endpoint = api.BY_VERB[verb]
+    return Call(endpoint.method, endpoint.path, partial(read_answer, verb), **more)
+
+
+def _fields(command: commands.Request) -> dict[str, Any]:
+    """Return what a command says, checked."""
+    command.check()
+    fields = {field.name: getattr(command, field.name) for field in dataclasses.fields(command)}
+    if "reward" in fields:
+        fields["reward"] = commands.plain_reward(fields["reward"])
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _part(struct: type[msgspec.Struct], values: dict[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in struct.__struct_fields__ if name in values}
+
+
+def _escaped(part: str) -> str:
+    """Return a name as a part of a path; nothing in it can be taken for another part.
+
+    Examples
+    --------
+    >>> _escaped("50% off?"), _escaped("a/b"), _escaped("..")
+    ('50%25%20off%3F', 'a%2Fb', '%2E%2E')
+    """
+    # A name that is only dots would otherwise be resolved as a step up, here or by a proxy.
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, allow_nan=False, default=float).encode()  # numbers may be those of numpy
+
+
+def _list_of(key: str, entries: list[bytes]) -> bytes:
+    return b'{"%s": [%s]}' % (key.encode(), b", ".join(entries))

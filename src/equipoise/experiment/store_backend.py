@@ -1,0 +1,180 @@
+"""An experiment in a store: every verb as transactions on a database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from equipoise.errors import ExperimentExists, Hint, UnknownExperiment
+from equipoise.experiment import commands
+from equipoise.experiment.event_log import read_event, read_history
+from equipoise.experiment.execution import carry_out, create
+from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
+from equipoise.experiment.plan import MOST_SETTLED
+from equipoise.experiment.state import load_state
+from equipoise.experiment.status import describe, read_status, summaries, what_if
+from equipoise.experiment.units import read_unit
+from equipoise.store import Store, open_store
+from equipoise.store.schema import microseconds
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from typing import IO
+
+    from equipoise.experiment.configuration import Configuration
+    from equipoise.experiment.records import (
+        Event,
+        ExperimentSummary,
+        History,
+        Status,
+        UnitStatus,
+        Verification,
+        WhatIf,
+    )
+    from equipoise.experiment.state import State
+    from equipoise.store import Transaction
+
+Result = TypeVar("Result")
+
+
+class StoreBackend:
+    """One experiment of a store, under the number it has there; `who` is written to the log."""
+
+    def __init__(self, store: Store, number: int, name: str, who: str | None = None) -> None:
+        self.store = store
+        self.number = number
+        self.name = name
+        self.who = who
+
+    @classmethod
+    def create(
+        cls,
+        store: Store | str,
+        name: str,
+        configuration: Configuration,
+        arms: Sequence[tuple[str, float]],
+        who: str | None,
+    ) -> StoreBackend:
+        """Create an experiment whose arms come with their floors."""
+        opened = _opened(store)
+        return cls(
+            opened, create(opened, checked_text("name", name, LONGEST_NAME), configuration, arms, who), name, who
+        )
+
+    @classmethod
+    def open(cls, store: Store | str, name: str, who: str | None) -> StoreBackend:
+        """Find an experiment by its name."""
+        opened = _opened(store)
+        checked_text("name", name, LONGEST_NAME)
+        number = opened.read(lambda transaction: transaction.find(name))
+        if number is None:
+            raise UnknownExperiment(f"{opened.url} has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS)
+        return cls(opened, number, name, checked_who(who))
+
+    def run(self, command: commands.Request) -> Any:
+        """Carry out one command; to settle or finish takes as many transactions as there are units due."""
+        if isinstance(command, (commands.Settle, commands.Finish)):
+            while len(carry_out(self.store, self.number, [commands.Settle()], together=True).events) >= MOST_SETTLED:
+                pass
+        return self.run_all([command])[0]
+
+    def run_all(self, requests: Sequence[commands.Request]) -> list[Any]:
+        """Carry out commands in one transaction, all or none."""
+        for request in requests:
+            request.who = self.who
+        return self.apply(requests, together=True)
+
+    def apply(self, requests: Sequence[commands.Request], *, together: bool) -> list[Any]:
+        """Carry out commands of any authors in one transaction; with `together`, the first error is raised."""
+        return carry_out(self.store, self.number, requests, together=together).results if requests else []
+
+    def unit(self, unit: str) -> UnitStatus | None:
+        """Read a unit's events."""
+        now = microseconds(self.store.now())
+        return self._read(lambda transaction, state: read_unit(transaction, self.number, state, unit, now))
+
+    def configuration(self) -> Configuration:
+        """Return the settings that the state was loaded with."""
+        return self._read(lambda _, state: state.configuration)
+
+    def describe(self) -> dict[str, Any]:
+        """Return name, state, arms and settings as plain data."""
+        return self._read(lambda _, state: describe(state))
+
+    def status(self) -> Status:
+        """Return the status, with units that fell due since the last event."""
+        now = self.store.now()
+        return self._read(lambda transaction, state: read_status(transaction, self.number, state, now))
+
+    def events_page(self, after: int, limit: int) -> list[Event]:
+        """Read a part of the log."""
+
+        def read(transaction: Transaction, state: State) -> list[Event]:
+            return [read_event(row, state.names) for row in transaction.events(self.number, after, limit)]
+
+        return self._read(read)
+
+    def history(self, points: int) -> History:
+        """Sum the log up to evenly spaced events."""
+        return self._read(lambda transaction, state: read_history(transaction, self.number, state, points))
+
+    def what_if(self, reward_weight: float) -> WhatIf:
+        """Compare two weights on the present estimates."""
+        return what_if(self._read(lambda _, state: state), reward_weight)
+
+    def verify(self) -> Verification:
+        """Replay the log."""
+        from equipoise.experiment.verification import verify
+
+        return self._read_once(lambda transaction, _: verify(transaction, self.number, self.name))
+
+    def rebuild(self) -> bool:
+        """Restore the tables, and forget the state that was read from them."""
+        from equipoise.experiment.verification import rebuild
+
+        now, who = microseconds(self.store.now()), checked_who(self.who)
+        changed = self.store.change(
+            self.number, lambda transaction: rebuild(transaction, self.number, self.name, now, who)
+        )
+        self.store.states.pop(self.number, None)
+        return changed
+
+    def export(self, target: str | os.PathLike[str] | IO[str] | IO[bytes], form: str | None) -> int:
+        """Write the table of units as it is read."""
+        from equipoise.experiment.export import export
+
+        return self._read_once(lambda transaction, state: export(transaction, self.number, state, target, form))
+
+    def copy_to(self, store: Store | str, progress: Callable[[int, int], None] | None) -> StoreBackend:
+        """Copy the experiment to another store in one transaction there."""
+        from equipoise.experiment.verification import copy
+
+        opened = _opened(store)
+        if opened is self.store:  # a store in memory would wait for itself
+            raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
+        number = self._read_once(
+            lambda source, _: opened.change(
+                None, lambda target: copy(source, self.number, self.name, target, opened.url, progress)
+            )
+        )
+        return StoreBackend(opened, number, self.name, self.who)
+
+    def _read(self, work: Callable[[Transaction, State], Result], *, repeatable: bool = True) -> Result:
+        return self.store.read(
+            lambda transaction: work(transaction, load_state(self.store, transaction, self.number)),
+            repeatable=repeatable,
+        )
+
+    def _read_once(self, work: Callable[[Transaction, State], Result]) -> Result:
+        """Read what takes long: the state is loaded first, in a transaction that can be repeated if it fails."""
+        self._read(lambda _, state: state)
+        return self._read(work, repeatable=False)
+
+
+def list_experiments(store: Store | str) -> list[ExperimentSummary]:
+    """Return all experiments of a store, oldest first."""
+    return summaries(_opened(store))
+
+
+def _opened(store: Store | str) -> Store:
+    return store if isinstance(store, Store) else open_store(store)

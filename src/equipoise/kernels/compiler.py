@@ -1,0 +1,103 @@
+"""How kernels are compiled: the decorators with their flags, and two instructions that numba lacks.
+
+The only module that imports numba, so that `equipoise.kernels` and `equipoise.kernels.rules` are cheap to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import event, types
+from numba.extending import intrinsic, is_jitted
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_STRICT: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
+_RELAXED: dict[str, Any] = {**_STRICT, "fastmath": {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}}
+# Both flags are always said: left out, numba passes those of the caller on to what it calls, and caches that.
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says.
+
+    In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
+    """
+    return cast("Function", numba.njit(**_STRICT, forceinline=False)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compile like `compiled`, and copy the code into every caller: handing on one array takes seven words."""
+    return cast("Function", numba.njit(**_STRICT, forceinline=True)(function))
+
+
+def approximate(function: Function) -> Function:
+    """Compile like `compiled`, but let the compiler reorder sums, fuse operations, and assume finite numbers."""
+    return cast("Function", numba.njit(**_RELAXED, forceinline=False)(function))
+
+
+def approximate_inlined(function: Function) -> Function:
+    """Compile like `approximate`, and copy the code into every caller."""
+    return cast("Function", numba.njit(**_RELAXED, forceinline=True)(function))
+
+
+def compiled_for_caller(function: Function) -> Function:
+    """Compile like `compiled`, but keep nothing on disk: for a function that calls one of the user's."""
+    return cast("Function", numba.njit(nogil=True, error_model="numpy", fastmath=False)(function))
+
+
+def is_compiled(function: Any) -> bool:
+    """Say whether numba compiled a function; with the compiler switched off, any function will do."""
+    return callable(function) if numba.config.DISABLE_JIT else is_jitted(function)  # type: ignore[attr-defined]
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call a function once, the next time that something is compiled that no cache has."""
+
+    class Once(event.Listener):
+        def on_start(self, event_: Any) -> None:
+            nonlocal tell
+            call, tell = tell, lambda: None
+            call()
+
+        def on_end(self, event_: Any) -> None:
+            pass
+
+    event.register("numba:compile", Once())  # type: ignore[no-untyped-call]
+
+
+if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def fused_multiply_add(x: float, y: float, z: float) -> float:
+        """Return x * y + z, rounded once."""
+        return float(Fraction(x) * Fraction(y) + Fraction(z))
+
+    def high_product(x: np.uint64, y: np.uint64) -> np.uint64:
+        """Return the upper 64 bits of a 64 by 64 bit product."""
+        return np.uint64((int(x) * int(y)) >> 64)
+
+else:
+
+    @intrinsic
+    def fused_multiply_add(typing_context: Any, x: Any, y: Any, z: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return x * y + z, rounded once."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.fma(*arguments)
+
+        return types.float64(types.float64, types.float64, types.float64), generate
+
+    @intrinsic
+    def high_product(typing_context: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return the upper 64 bits of a 64 by 64 bit product."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            wide = ir.IntType(128)
+            product = builder.mul(*(builder.zext(argument, wide) for argument in arguments))
+            return builder.trunc(builder.lshr(product, wide(64)), ir.IntType(64))
+
+        return types.uint64(types.uint64, types.uint64), generate

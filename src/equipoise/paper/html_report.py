@@ -1,0 +1,187 @@
+"""The report: one HTML page that needs no network, with interactive charts, and PNG, SVG and CSV files beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import threading
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from multiprocessing import active_children, get_context
+from typing import TYPE_CHECKING, Any
+
+from equipoise._version import __version__
+from equipoise.errors import EquipoiseError
+from equipoise.paper import report_sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Self
+
+    from equipoise.paper.findings import Figure, Finding, Table
+    from equipoise.paper.reproduction import Reproduction
+
+PAGE, FIGURES = "report.html", "figures"
+"""The page, and the folder of the figures beside it."""
+
+MARKS = {"matches": "✓", "holds": "✓", "differs, as known": "≈", "missed": "✗", "fails": "✗"}
+"""Signs beside the words of a verdict."""
+
+
+class ReportWriter:
+    """Write a report while it is computed; a context manager.
+
+    Another process draws the figures while later items are computed. It takes seconds, and a thread would hold up the
+    simulations.
+
+    Parameters
+    ----------
+    folder : path
+    """
+
+    _script: Future[str] | None = None  # shared by all reports of this process
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        self._drawn: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        before = active_children()
+        with _ctrl_c_ignored():  # the child inherits this: only we answer Ctrl-C
+            self._pool.submit(int)
+        self._processes = [child for child in active_children() if child not in before]
+        script = ReportWriter._script
+        if script is None or not script.done() or script.cancelled() or script.exception() is not None:
+            ReportWriter._script = self._pool.submit(vega_script)
+        return self
+
+    def __exit__(self, kind: object, *details: object) -> None:
+        if kind is not None:  # after an interrupt, do not wait for a drawing
+            for process in self._processes:
+                process.terminate()
+        self._pool.shutdown(cancel_futures=True)
+
+    def add(self, finding: Finding) -> None:
+        """Write the tables of a finding, and start drawing its figures."""
+        for table in finding.tables:
+            write_file(self.folder / report_sections.file_name(finding, table), as_csv(table).encode())
+        self._drawn += [self._pool.submit(write_figure, figure, self.folder / FIGURES) for figure in finding.figures]
+
+    def write(self, result: Reproduction) -> Path:
+        """Write the page when all figures are drawn, and return its path."""
+        for figure in self._drawn:
+            figure.result()
+        path = self.folder / PAGE
+        assert ReportWriter._script is not None  # noqa: S101  (for the type checker)
+        write_file(path, report_page(result, ReportWriter._script.result()).encode())
+        return path
+
+
+def vega_script() -> str:
+    """Return Vega, Vega-Lite and their embedding as one script; bundling takes two seconds."""
+    import vl_convert
+
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return script
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # signals can only be set there
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def report_page(result: Reproduction, script: str) -> str:
+    """Return the report as HTML, with the script that draws its charts; it loads nothing from elsewhere."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # The template escapes everything except our own styles and scripts, and the script of vl_convert.
+    environment = Environment(
+        loader=PackageLoader("equipoise.paper", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["with_code"] = _with_code
+    environment.globals["source"] = lambda name: _source(environment, name)
+    summary = report_sections.summary_of(result)
+    return environment.get_template("report.html").render(
+        result=result,
+        summary=summary,
+        seconds=report_sections.duration(summary.seconds),
+        version=__version__,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        how_judged=report_sections.HOW_JUDGED,
+        marks=MARKS,
+        sections=report_sections.sections_of(result),
+        charts={figure.key: specification(figure) for finding in result.findings for figure in finding.figures},
+        script=script,
+    )
+
+
+def _with_code(text: str) -> str:
+    """Return text as HTML, with code where there are backticks."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
+
+
+def _source(environment: Any, name: str) -> str:
+    """Return a file of this package, as it is."""
+    from markupsafe import Markup
+
+    return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704  (our own file)
+
+
+def write_figure(figure: Figure, folder: Path) -> None:
+    """Write a figure as SVG and as PNG, fine enough for print."""
+    import vl_convert
+
+    picture = drawn(figure)
+    write_file(folder / f"{figure.key}.svg", picture.encode())
+    write_file(folder / f"{figure.key}.png", vl_convert.svg_to_png(picture, scale=2))
+
+
+def drawn(figure: Figure) -> str:
+    """Return a figure as SVG."""
+    import vl_convert
+
+    picture: str = vl_convert.vegalite_to_svg(specification(figure))
+    return picture
+
+
+def specification(figure: Figure) -> dict[str, Any]:
+    """Return the chart of a figure as browsers read it, with null for nan and inf."""
+    chart: dict[str, Any] = json.loads(json.dumps(figure.chart), parse_constant=lambda _: None)
+    return chart
+
+
+def as_csv(table: Table) -> str:
+    """Return a table at full precision."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return buffer.getvalue()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, and make its folder if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise EquipoiseError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,1 +1,0 @@
-"""One file per revision of the schema; a released one is never edited."""

@@ -1,0 +1,100 @@
+"""The table of a unit's life: what follows from it, spelled out once more by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import equipoise as eq
+from equipoise import unit_lifecycle as life
+from equipoise.kernels import VERSION
+
+RULES = [
+    eq.WaitForReward(),
+    *(
+        kind(window_seconds=10, hold=hold, **more)
+        for kind, more in (
+            (eq.WaitForReward, {}),
+            (eq.DefaultReward, {"value": 1.0, "late": "count"}),
+            (eq.DefaultReward, {"value": 1.0, "late": "ignore"}),
+            (eq.DropUnit, {"late": "count"}),
+            (eq.DropUnit, {"late": "ignore"}),
+        )
+        for hold in (False, True)
+    ),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_every_rule_has_a_life_in_which_everything_has_an_end(rule):
+    """Whatever happens first, a unit ends in a state in which only corrections happen, and each state is reached."""
+    steps = rule.life.steps
+    reached, ends = {life.WAITING}, set()
+    todo = [life.WAITING]
+    while todo:
+        state = todo.pop()
+        following = {steps[place].after for place in steps if place[0] == state} - {state}
+        ends |= set() if following else {state}
+        todo += following - reached
+        reached |= following
+    assert life.IN_ESTIMATES in ends
+    assert not any(life.STATES[state].is_open for state in ends)
+    assert (life.HELD in reached) == rule.hold
+    assert (ends == {life.IN_ESTIMATES}) == (rule.late == "count")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_compiled_code_reads_the_same_table(rule):
+    for state, event in itertools.product(life.STATES, range(life.OTHER)):
+        step = rule.life.steps.get((state, event))
+        row = rule.life.array[state, event].tolist()
+        assert row == ([-1, -1, -1] if step is None else list(step))
+        assert rule.life.after(state, event) == (state if step is None else step.after)
+
+
+def test_what_a_late_reward_does():
+    """By hand, for a default that is replaced, one that stays, a unit that comes back and one that does not."""
+    expected = {
+        ("default", "count"): (life.DEFAULTED, life.Step(life.IN_ESTIMATES, True, life.DEFAULT_VALUE)),
+        ("default", "ignore"): (life.DEFAULTED, life.Step(life.LATE_DEFAULTED, False, life.NOTHING)),
+        ("drop", "count"): (life.DROPPED, life.Step(life.IN_ESTIMATES, True, life.NOTHING)),
+        ("drop", "ignore"): (life.DROPPED, life.Step(life.LATE_DROPPED, False, life.NOTHING)),
+        ("wait", "count"): (life.OVERDUE, life.Step(life.IN_ESTIMATES, True, life.NOTHING)),
+    }
+    for (kind, late), (passed, step) in expected.items():
+        for hold in (False, True):
+            table = life.LIVES[kind, late, hold]
+            assert table.steps[life.WAITING, life.EXPIRED].after == passed
+            assert table.steps[passed, life.REWARDED] == step
+
+
+def write_version(experiment, value):
+    """Change what the log says of the kernels."""
+    statement = f"UPDATE events SET details = {value} WHERE kind = 'created'"  # noqa: S608
+    experiment.store.change(None, lambda t: t.connection.exec_driver_sql(statement))
+
+
+def test_a_log_records_the_version_of_the_kernels_and_another_is_refused():
+    experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.UCB(), seed=1)
+    experiment.ask_many(["x", "y", "z"])
+    assert next(iter(experiment.events())).details["kernels"] == VERSION
+    write_version(experiment, f"json_set(details, '$.kernels', {VERSION + 1})")
+    text = f"by version {VERSION + 1} of the kernels; equipoise {eq.__version__} has version {VERSION} "
+    with pytest.raises(eq.VerificationFailed, match=text) as error:
+        experiment.verify()
+    assert error.value.event == 1
+    assert "verify with a newer equipoise" in error.value.hint
+    assert not experiment.rebuild()  # decisions that were taken are believed
+    write_version(experiment, "json_set(details, '$.kernels', 0)")
+    with pytest.raises(eq.VerificationFailed, match="by version 0 of the kernels") as error:
+        experiment.verify()
+    assert "verify with the equipoise that the experiment was made with" in error.value.hint
+
+
+@pytest.mark.skipif(VERSION != 1, reason="logs without a version are of version 1")
+def test_a_log_of_the_time_before_versions_verifies():
+    experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.UCB(), seed=1)
+    experiment.ask_many(["x", "y", "z"])
+    write_version(experiment, "json_remove(details, '$.kernels')")
+    assert experiment.verify().n_decisions == 3
