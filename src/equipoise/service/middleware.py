@@ -35,6 +35,7 @@ _SMALL_BODY = 16_384
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = re.compile(r"(https?://)?(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _JSON = b"application/json"
+_JSON_HEADERS = [(b"content-type", _JSON), *SAFE_HEADERS]
 _LIKE_JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _CLOSE = {"connection": "close"}
 """For requests whose body is not worth reading to its end."""
@@ -174,15 +175,15 @@ class Middleware:
     async def _send(self, exchange: Exchange, send: Send, answer: Answer) -> None:
         status, body, extra = answer
         exchange.status = status
-        whole = isinstance(body, bytes)
-        if not extra and whole and send_whole(send, status, body, exchange.request_id):  # type: ignore[arg-type]
+        headers = _JSON_HEADERS
+        if extra:
+            given = [(name.encode(), value.encode()) for name, value in extra.items()]
+            headers = [*(one for one in headers if one[0].decode() not in extra), *given]
+        elif isinstance(body, bytes) and send_whole(send, status, body, exchange.request_id):
             return
-        headers = {"content-type": "application/json"} | (extra or {})
+        lines = [*headers, (b"x-request-id", exchange.request_id)]
         if isinstance(body, bytes):
-            headers["content-length"] = str(len(body))
-        lines = [(name.encode(), value.encode()) for name, value in headers.items()]
-        lines += [(name, value) for name, value in SAFE_HEADERS if name.decode() not in headers]
-        lines.append((b"x-request-id", exchange.request_id))
+            lines.append((b"content-length", str(len(body)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": lines})
         if isinstance(body, bytes):
             await send({"type": "http.response.body", "body": body})
