@@ -22,6 +22,8 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 _DEEPEST = 2 * DEEPEST_DATA
 """More than free data may have with everything around it, and less than any JSON parser can take."""
+_UNITS = frozenset(("units", "rewards"))
+"""Fields that hold several units."""
 _VALUES_AT_ONCE = 10_000
 """Values of a long list to encode at a time, which takes a millisecond."""
 _TOKEN = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
@@ -54,7 +56,8 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
             _decode_any(body)
         else:
             _refuse_duplicate_keys(body)
-    _check_units(found, most_units)
+    if not _UNITS.isdisjoint(found.__struct_fields__):
+        _check_units(found, most_units)
     return found
 
 
@@ -138,7 +141,7 @@ def duplicate_key(body: bytes) -> str | None:
 
 def _check_units(data: Any, most: int) -> None:
     """Refuse more units than one request may have."""
-    for name in ("units", "rewards"):
+    for name in _UNITS:
         units = data.get(name) if isinstance(data, dict) else getattr(data, name, None)
         if isinstance(units, list) and len(units) > most:
             raise InvalidInput(f"a request may have at most {most:,} units; got {len(units):,}")
