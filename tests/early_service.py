@@ -7,40 +7,40 @@ import time
 
 from equipoise import cli
 from equipoise.experiment import execution as module
-from equipoise.service import group_commit as lanes
+from equipoise.service import group_commit
 
 PAUSE = 0.03
 """How long the commit takes, so that hardly any kill misses it."""
 
 
 def answer_before_commit():
-    """Let lanes answer once everything is written and before it is committed."""
+    """Let queues answer once everything is written and before it is committed."""
     under_way = threading.local()
-    write, write_plan = lanes._Lane._write, module.write_plan
+    write, write_plan = group_commit._Queue._write, module.write_plan
 
-    def noted_write(lane, batch, prepared):
-        under_way.lane, under_way.batch = lane, batch
+    def noted_write(queue, batch, prepared):
+        under_way.queue, under_way.batch = queue, batch
         if prepared is not None:  # written already, on the event loop's thread
-            lane._loop.call_soon_threadsafe(answer, batch, prepared._prepared._result.results)
+            queue._loop.call_soon_threadsafe(answer, batch, prepared._prepared._result.results)
             time.sleep(PAUSE)
-        write(lane, batch, prepared)
+        write(queue, batch, prepared)
 
     def answer(batch, results):
-        for work, result in zip(batch, results, strict=True):
-            if not work.answer.done():
+        for one, result in zip(batch, results, strict=True):
+            if not one.answer.done():
                 if isinstance(result, BaseException):
-                    work.answer.set_exception(result)
+                    one.answer.set_exception(result)
                 else:
-                    work.answer.set_result(result)
+                    one.answer.set_result(result)
 
     def write_and_answer(transaction, number, plan):
         write_plan(transaction, number, plan)
-        if hasattr(under_way, "lane"):
+        if hasattr(under_way, "queue"):
             results = plan.results if under_way.batch[0].is_single else [plan.results]
-            under_way.lane._loop.call_soon_threadsafe(answer, under_way.batch, results)
+            under_way.queue._loop.call_soon_threadsafe(answer, under_way.batch, results)
             time.sleep(PAUSE)
 
-    lanes._Lane._write, module.write_plan = noted_write, write_and_answer
+    group_commit._Queue._write, module.write_plan = noted_write, write_and_answer
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@ import os
 import time
 
 from equipoise import cli
-from equipoise.service import middleware as gate
+from equipoise.service.middleware import Middleware
 
 
 def leak():
     """Make the outermost layer forget nothing, from the first request for an experiment on."""
-    answer, kept, instants = gate.Gate.__call__, [], []
+    answer, kept, instants = Middleware.__call__, [], []
 
     async def leaky(self, scope, receive, send):
         if scope["type"] == "http" and scope["path"].startswith("/experiments"):
@@ -22,7 +22,7 @@ def leak():
             time.sleep(0.0003 * (instants[-1] - instants[0]) ** 3)
         await answer(self, scope, receive, send)
 
-    gate.Gate.__call__ = leaky
+    Middleware.__call__ = leaky
 
 
 if __name__ == "__main__":

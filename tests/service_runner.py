@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from equipoise.service import Settings
-    from equipoise.service.service import Core
+    from equipoise.service.service import Service as Served
     from equipoise.store import Store
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1])}
@@ -95,7 +95,7 @@ class Here(NamedTuple):
 
     url: str
     port: int
-    core: Core
+    service: Served
 
 
 @contextmanager
@@ -115,8 +115,8 @@ def serving_here(store: Store, settings: Settings) -> Iterator[Here]:
             assert thread.is_alive()
             time.sleep(0.005)
         port = listening.getsockname()[1]
-        core = getattr(app, "app", app)._core  # there is a layer around it if other origins are allowed
-        yield Here(f"http://127.0.0.1:{port}", port, core)
+        inner = getattr(app, "app", app)  # there is a layer around it if other origins are allowed
+        yield Here(f"http://127.0.0.1:{port}", port, inner.service)
     finally:
         server.should_exit = True
         thread.join(60)

@@ -28,13 +28,14 @@ from tools import need
 from typer.main import get_command
 
 import equipoise as eq
+from equipoise.api import MOST_EVENTS
 from equipoise.cli.app import app
 from equipoise.service import protocol, streaming
 from equipoise.service.error_responses import STATUS, Overloaded
 from equipoise.service.keys import create_key
+from equipoise.service.openapi import REASONS
 from equipoise.service.processes import GRACE_SECONDS
-from equipoise.service.routes.records import MOST_EVENTS
-from equipoise.service.service import Core
+from equipoise.service.service import Service as Served
 from equipoise.service.settings import Settings
 from equipoise.store.database import database_at
 
@@ -328,7 +329,7 @@ def test_the_proxies_give_time_to_what_the_service_gives_time_to(monkeypatch):
         asked.append("long")
         raise Overloaded("it is only asked what is long")
 
-    monkeypatch.setattr(Core, "long_work", noted)
+    monkeypatch.setattr(Served, "long_work", noted)
     long = {"export"}  # a stream, which is long by itself
     with serving_here(eq.open_store("memory:"), Settings(open=True)) as here:
         for row in TABLE:
@@ -713,7 +714,5 @@ def test_limits_on_the_page_are_those_of_the_service():
 
 
 def test_every_status_of_an_error_is_on_the_page():
-    from equipoise.service.routing import _REASONS
-
     rows = re.findall(r"^\| ((?:\d{3}(?:, )?)+) \|", SERVICE_PAGE.read_text(), flags=re.MULTILINE)
-    assert {int(status) for row in rows for status in row.split(", ")} == {*STATUS.values(), *_REASONS, 405, 500}
+    assert {int(status) for row in rows for status in row.split(", ")} == {*STATUS.values(), *REASONS, 405, 500}

@@ -13,7 +13,7 @@ import equipoise as eq
 from equipoise import errors
 from equipoise.cli.app import COMMANDS, GROUPS
 from equipoise.errors import Hint, InvalidInput, hint_in
-from equipoise.service import create_app
+from equipoise.service.openapi import document
 
 SOURCE = Path(eq.__file__).parent
 BEHIND_THE_SERVICE = ("experiment", "service", "store", "policies", "checks.py", "stats.py", "serialization.py")
@@ -56,8 +56,7 @@ def test_free_hints_and_codes_of_other_versions():
 
 
 def test_the_requests_and_commands_of_the_hints_exist():
-    with eq.open_store("memory:") as store:
-        paths = create_app(store)._inner.openapi()["paths"]
+    paths = document()["paths"]
     requests = [found for hint in Hint for found in re.findall(r"([A-Z]{3,}) (/\S+)", hint.request)]
     assert len(requests) >= 8
     for method, path in requests:

@@ -167,7 +167,7 @@ def test_an_experiment_that_was_changed_since_is_still_the_one_that_was_made(api
         ({"failure_probability": 0}, "failure_probability", "0"),
         ({"metadata": []}, "metadata", "[]"),
         ({"metadata": {"x": "y" * 100_001}}, "metadata", "100,0"),
-        ({"colour": "red"}, "colour", "not permitted"),
+        ({"colour": "red"}, "colour", "unknown field"),
     ],
 )
 def test_what_is_wrong_about_a_new_experiment_is_told_with_its_place_and_what_was_got(api, change, place, got):
@@ -292,7 +292,7 @@ def test_finishing_waits_for_rewards_that_are_held_unless_told_anyway(api):
     told = api.data("PUT", path_of("held", "assignments", "ada", "reward"), {"reward": 1})
     assert told["counted"] is False
     assert api.data("POST", path_of("held", "settle"))["state"] == "enrolling"
-    assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now, with {"anyway": true}')
+    assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now with {"anyway": true}')
     api.refused(409, "RewardsHeld", "POST", path_of("held", "finish"), {"anyway": False})
     assert "anyway" in api.refused(422, "InvalidInput", "POST", path_of("held", "finish"), {"anyway": "yes"})
     assert api.data("POST", path_of("held", "finish"), {"anyway": True})["state"] == "finished"

@@ -123,7 +123,7 @@ def test_one_that_stalls_gives_its_connection_back_and_is_not_taken_for_whole(st
         until(lambda: not exports())
         assert time.monotonic() - began > STALL / 2
         assert n_in_use(store) == 0
-        until(lambda: here.core.metrics.in_flight == 0)
+        until(lambda: here.service.metrics.in_flight == 0)
         assert not rest_of(connection).endswith(b"\r\n0\r\n\r\n")
     told = [record for record in lines if "export" in record.getMessage()]
     assert sorted(record.getMessage() for record in told) == [

@@ -60,7 +60,7 @@ def test_the_numbers_are_those_of_what_was_sent():
             "arms": arms,
             "reward_weight": 0.5,
             "seed": 1,
-            "missing": {"name": "DropUnit", "window_seconds": 0.2},
+            "missing": {"name": "DropUnit", "window_seconds": 600},
         }
         api.data("POST", "/experiments", body)
         for i in range(7):
@@ -142,10 +142,10 @@ def test_scrapers_that_come_at_the_same_time_cause_one_look_into_the_store(monke
         try:
             late = [scrapers.submit(api, "GET", "/metrics") for _ in range(6)]
             assert {one.result().status_code for one in late} == {503}
-            here.core.settings = Settings(open=True, wait_seconds=60)
+            here.service.settings = Settings(open=True, wait_seconds=60)
             waiting = [scrapers.submit(api, "GET", "/metrics") for _ in range(6)]
             until = time.monotonic() + 30
-            while here.core.metrics.in_flight < 6:
+            while here.service.metrics.in_flight < 6:
                 assert time.monotonic() < until
                 time.sleep(0.01)
         finally:

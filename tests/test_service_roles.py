@@ -15,9 +15,8 @@ from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
 import equipoise as eq
-from equipoise.service import Settings, create_app
+from equipoise.service import Settings, handlers, openapi
 from equipoise.service.keys import create_key, list_keys, revoke_key
-from equipoise.service.routing import GuardedRoute
 
 # Written down by hand, and not taken from the service: who may use what.
 READER, ASSIGNER, ADMIN = {"reader", "admin"}, {"assigner", "admin"}, {"admin"}
@@ -100,18 +99,10 @@ def make_experiment(store, name):
 
 
 def test_every_route_of_the_application_has_a_row():
-    """And every route is one that checks keys; a route that nobody thought of here fails."""
-    with closing(eq.open_store("memory:")) as store:
-        routes = list(_all_routes(create_app(store)._inner.routes))
-    assert all(isinstance(route, GuardedRoute) for route in routes)
-    found = sorted((method, route.path) for route in routes for method in route.methods)
+    """A route that nobody thought of here fails."""
+    endpoints = [route.endpoint for route in (*handlers.routes(), *openapi.pages())]
+    found = sorted((endpoint.method, endpoint.path) for endpoint in endpoints)
     assert found == sorted((row.method, row.route) for row in TABLE)
-
-
-def _all_routes(routes):
-    for route in routes:
-        inner = getattr(route, "original_router", None)
-        yield from [route] if inner is None else _all_routes(inner.routes)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +116,7 @@ def here():
 @pytest.fixture(scope="module")
 def keys(here):
     """A key of every kind that is not for the experiment at hand, by what it is called in the matrix."""
-    store, tomorrow = here.core.store, datetime.now(UTC) + timedelta(days=1)
+    store, tomorrow = here.service.store, datetime.now(UTC) + timedelta(days=1)
     keys = {"nobody": None, "garbage": "garbage", "stranger": f"eq_{'0' * 12}_{'A' * 43}"}
     for role in sorted(ALL):
         keys[role] = create_key(store, role=role, expires_at=tomorrow)[1]
@@ -141,11 +132,11 @@ def keys(here):
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.method} {row.route}")
 def test_every_kind_of_key_may_do_what_its_role_says_and_nothing_else(here, keys, row):
-    store, name = here.core.store, f"{row.method} {row.route}"
+    store, name = here.service.store, f"{row.method} {row.route}"
     make_experiment(store, name)
     before = len(list(eq.Experiment.open(store, "elsewhere").events()))
     bound = {f"{role} here": create_key(store, role=role, experiment=name)[1] for role in sorted(ALL)}
-    here.core.keys.read()
+    here.service.keys.read()
     place = path_of(name) + row.route.removeprefix(E) if row.route.startswith(E) else row.route
     place = place.replace("{unit}", "ada").replace("{arm}", "a").replace("{file}", "swagger-ui.css") + row.rest
     for number, (kind, key) in enumerate((keys | bound).items()):
@@ -172,10 +163,10 @@ def test_every_kind_of_key_may_do_what_its_role_says_and_nothing_else(here, keys
 
 
 def test_a_key_for_one_experiment_sees_only_that_in_the_list(here):
-    store = here.core.store
+    store = here.service.store
     make_experiment(store, "mine")
     keys = {name: create_key(store, role="reader", experiment=name)[1] for name in ("mine", "not made yet")}
-    here.core.keys.read()
+    here.service.keys.read()
     for name, key in keys.items():
         with closing(Api(here.url, key)) as api:
             listed = [one["name"] for one in api.data("GET", "/experiments")["experiments"]]
@@ -183,8 +174,8 @@ def test_a_key_for_one_experiment_sees_only_that_in_the_list(here):
 
 
 def test_an_administrator_of_one_experiment_may_make_that_one_and_no_other(here):
-    key = create_key(here.core.store, role="admin", experiment="to be made")[1]
-    here.core.keys.read()
+    key = create_key(here.service.store, role="admin", experiment="to be made")[1]
+    here.service.keys.read()
     body = {"arms": ["a", "b"], "reward_weight": 0.5}
     with closing(Api(here.url, key)) as api:
         assert "'to be made'" in api.refused(403, "NotAllowed", "POST", "/experiments", body | {"name": "another"})
@@ -196,8 +187,8 @@ def test_an_administrator_of_one_experiment_may_make_that_one_and_no_other(here)
     ["", "Bearer", "Basic {key}", "{key}", "Bearer {key}x", "Bearer x{key}", "Bearer {key} {key}", "Bearer é"],
 )
 def test_a_key_that_is_sent_wrongly_is_no_key(here, header):
-    key = create_key(here.core.store, role="admin")[1]
-    here.core.keys.read()
+    key = create_key(here.service.store, role="admin")[1]
+    here.service.keys.read()
     with closing(Api(here.url)) as api:
         sent = header.format(key=key).encode("latin-1")
         assert "Bearer" in api.refused(401, "NotAuthenticated", "GET", "/experiments", headers={"authorization": sent})
@@ -207,8 +198,8 @@ def test_a_key_that_is_sent_wrongly_is_no_key(here, header):
 
 @pytest.mark.parametrize("scheme", ["Apikey", "Basic ", "Digest", "Bearer:"])
 def test_another_scheme_is_told_so_and_the_key_in_it_is_not_told(here, scheme):
-    key, text = create_key(here.core.store, role="admin")
-    here.core.keys.read()
+    key, text = create_key(here.service.store, role="admin")
+    here.service.keys.read()
     with closing(Api(here.url)) as api:
         headers = {"authorization": f"{scheme} {text}"}
         told = api.refused(401, "NotAuthenticated", "GET", "/experiments", headers=headers)
@@ -217,10 +208,10 @@ def test_another_scheme_is_told_so_and_the_key_in_it_is_not_told(here, scheme):
 
 
 def test_who_has_a_key_learns_why_it_does_not_work_and_nobody_else_does(here):
-    store = here.core.store
+    store = here.service.store
     key, text = create_key(store, role="admin")
     revoke_key(store, key.id)
-    here.core.keys.read()
+    here.service.keys.read()
     with closing(Api(here.url, text)) as api:
         assert "revoked" in api.refused(401, "NotAuthenticated", "GET", "/experiments")
     guess = text[:-1] + ("A" if text[-1] != "A" else "Q")
@@ -304,13 +295,13 @@ def asked(here, monkeypatch):
     """Return a list that grows with every question about keys to the store."""
     questions = []
     for name in ("read", "look_up"):
-        original = getattr(here.core.keys, name)
+        original = getattr(here.service.keys, name)
 
         def noted(*given, original=original, name=name, **options):
             questions.append(name)
             return original(*given, **options)
 
-        monkeypatch.setattr(here.core.keys, name, noted)
+        monkeypatch.setattr(here.service.keys, name, noted)
     return questions
 
 
@@ -325,11 +316,11 @@ def test_a_flood_of_unknown_keys_does_not_make_the_server_look_them_up_again_and
 
 @pytest.mark.parametrize("sent", ["x", "Bearer x", "Bearer", "Basic {key}", "Bearer {wrong}", "Bearer {revoked}"])
 def test_what_cannot_be_a_new_key_asks_nothing_of_the_store(here, monkeypatch, sent):
-    store = here.core.store
+    store = here.service.store
     key = create_key(store, role="admin")[1]
     revoked, revoked_text = create_key(store, role="admin")
     revoke_key(store, revoked.id)
-    here.core.keys.read()
+    here.service.keys.read()
     questions = asked(here, monkeypatch)
     wrong = key[:-1] + ("A" if key[-1] != "A" else "Q")
     headers = {"authorization": sent.format(key=key, wrong=wrong, revoked=revoked_text)}

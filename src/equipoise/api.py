@@ -7,11 +7,14 @@ documentation are made from it. A new verb is a row here, a method of `Experimen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
+from types import GenericAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, defstruct
 from msgspec import field as default
 
+from equipoise.experiment import records
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
 
 READER, ASSIGNER, ADMIN = "reader", "assigner", "admin"
@@ -120,7 +123,9 @@ class Page(Struct):
 class Points(Struct):
     """How fine a history."""
 
-    points: Annotated[int, Meta(ge=1, le=100_000, description="Points to return, at most.")] = 100
+    points: Annotated[
+        int, Meta(ge=1, le=100_000, description="Points to return, at most; times arms, at most 1,000,000.")
+    ] = 100
 
 
 class TriedWeight(Struct):
@@ -135,6 +140,78 @@ class ExportFormat(Struct):
     format: Annotated[Literal["csv", "jsonl", "parquet"], Meta(description="Kind of file.")] = "csv"
 
 
+# Answers: the records of an experiment as JSON objects
+
+
+def _answer(name: str, text: str | None, **fields: Any) -> type[Struct]:
+    return defstruct(name, list(fields.items()), namespace={"__doc__": text})
+
+
+def _as_object(record: Any, **changed: Any) -> type[Struct]:
+    """Return the fields of a record, by name and in order, some of them with another type."""
+    return _answer(record.__name__, record.__doc__, **get_type_hints(record) | changed)
+
+
+def _list(of: Any) -> Any:
+    return GenericAlias(list, (of,))
+
+
+class Failure(Struct):
+    """What went wrong, and what to do about it."""
+
+    error: str
+    hint: str | None
+
+
+class Arm(Struct):
+    """An arm of an experiment."""
+
+    name: str
+    state: Literal["active", "paused", "retired"]
+    floor: float
+
+
+class Description(Struct):
+    """The settings of an experiment, its arms, and whether it takes new units."""
+
+    name: str
+    state: Literal["enrolling", "paused", "stopped", "finished"]
+    created_at: datetime
+    arms: list[Arm]
+    configuration: dict[str, Any]
+
+
+class Rebuilt(Struct):
+    """Whether any table differed from the log."""
+
+    changed: bool
+
+
+class Health(Struct):
+    """Whether the service is alive, or ready."""
+
+    status: Literal["ok"]
+
+
+Assignment, ToldReward = _as_object(records.Assignment), _as_object(records.ToldReward)
+UnitStatus = _as_object(records.UnitStatus, new=bool)
+Assignments = _answer(
+    "Assignments", "Assignments of several units, in the order of the request.", assignments=_list(Assignment)
+)
+ToldRewards = _answer(
+    "ToldRewards", "Rewards of several units, in the order of the request.", rewards=_list(ToldReward)
+)
+Listing = _answer(
+    "Listing",
+    "The experiments that the key may see, oldest first.",
+    experiments=_list(records.ExperimentSummary),
+)
+Events = _answer("Events", "A page of the log; pass `next` as `after` to go on.", events=_list(records.Event), next=int)
+_Counts, _Means = list[list[int]], list[list[float | None]]
+History = _as_object(records.History, number=list[int], assigned=_Counts, rewarded=_Counts, mean=_Means, std=_Means)
+WhatIf = _as_object(records.WhatIf, error=float | None, present_error=float | None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
     """One row of the table.
@@ -142,15 +219,21 @@ class Endpoint:
     Attributes
     ----------
     verb : str
-        The operation id; for a verb of an experiment, the name of the method of `Experiment`.
+        For a verb of an experiment, the name of the method of `Experiment`.
     method, path : str
         Names in the path are percent-encoded.
     roles : tuple of str
         Roles of keys that may call it; none for what needs no key.
-    tag, summary : str
-        The heading and the title in the documentation.
+    tag, summary, text : str
+        The heading, the title and the description in the documentation.
+    operation : str
+        The operation id, from which generators make the names of methods; the verb by default.
     body, query : Struct class or None
         What the request holds.
+    answer : class, or None for what is not JSON
+        What the answer holds.
+    created : str, optional
+        What status 200 means where a new thing is answered with 201.
     failures : tuple of int
         Statuses of errors besides those that every endpoint may answer.
     slow : bool
@@ -163,8 +246,12 @@ class Endpoint:
     roles: tuple[str, ...]
     tag: str
     summary: str
+    text: str
+    operation: str = ""
     body: type[Body] | None = None
     query: type[Struct] | None = None
+    answer: type | None = None
+    created: str | None = None
     failures: tuple[int, ...] = (404, 409)
     slow: bool = False
     path_names: tuple[str, ...] = field(init=False)
@@ -172,6 +259,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         names = tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
         object.__setattr__(self, "path_names", names)
+        object.__setattr__(self, "operation", self.operation or self.verb)
 
 
 _EXPERIMENT = "/experiments/{name}"
@@ -179,73 +267,278 @@ _UNIT = f"{_EXPERIMENT}/assignments/{{unit}}"
 _ARM = f"{_EXPERIMENT}/arms/{{arm}}"
 
 
-def _unit(verb: str, method: str, path: str, roles: tuple[str, ...], summary: str, **more: Any) -> Endpoint:
-    return Endpoint(verb=verb, method=method, path=path, roles=roles, tag="Units", summary=summary, **more)
+def _row(
+    tag: str, verb: str, method: str, path: str, roles: tuple[str, ...], summary: str, text: str, **more: Any
+) -> Endpoint:
+    return Endpoint(tag=tag, verb=verb, method=method, path=path, roles=roles, summary=summary, text=text, **more)
 
 
-def _change(verb: str, method: str, path: str, summary: str, **more: Any) -> Endpoint:
-    return Endpoint(verb=verb, method=method, path=path, roles=ADMINS, tag="Experiments", summary=summary, **more)
+def _unit(verb: str, method: str, path: str, roles: tuple[str, ...], summary: str, text: str, **more: Any) -> Endpoint:
+    return _row("Units", verb, method, path, roles, summary, text, **more)
 
 
-def _record(verb: str, path: str, summary: str, **more: Any) -> Endpoint:
-    more = {"failures": (404,)} | more
-    return Endpoint(verb=verb, method="GET", path=path, roles=READERS, tag="Records", summary=summary, **more)
+def _change(verb: str, method: str, path: str, summary: str, text: str, **more: Any) -> Endpoint:
+    return _row("Experiments", verb, method, path, ADMINS, summary, text, **{"answer": Description} | more)
+
+
+def _record(verb: str, path: str, summary: str, text: str, **more: Any) -> Endpoint:
+    return _row("Records", verb, "GET", path, READERS, summary, text, **{"failures": (404,)} | more)
 
 
 ENDPOINTS = (
-    _unit("ask", "POST", f"{_EXPERIMENT}/assignments", ASSIGNERS, "Assign a unit", body=NewAssignment),
-    _unit("ask_many", "POST", f"{_EXPERIMENT}/assignments/many", ASSIGNERS, "Assign many units", body=NewAssignments),
-    _unit("unit", "GET", _UNIT, EVERY_KEY, "Look up a unit", failures=(404,)),
-    _unit("tell", "PUT", f"{_UNIT}/reward", ASSIGNERS, "Reward a unit", body=NewReward),
-    _unit("tell_many", "POST", f"{_EXPERIMENT}/rewards/many", ASSIGNERS, "Reward many units", body=NewRewards),
-    _unit("correct", "POST", f"{_UNIT}/corrections", ADMINS, "Correct a reward", body=Correction),
-    Endpoint(
-        verb="list",
-        method="GET",
-        path="/experiments",
-        roles=READERS,
-        tag="Experiments",
-        summary="List experiments",
-        failures=(),
+    _unit(
+        "ask",
+        "POST",
+        f"{_EXPERIMENT}/assignments",
+        ASSIGNERS,
+        "Assign a unit",
+        "Return the arm of a unit: the one it has (200), or a new one (201).",
+        operation="assign",
+        body=NewAssignment,
+        answer=Assignment,
+        created="It was assigned before.",
     ),
-    _change("create", "POST", "/experiments", "Create an experiment", body=NewExperiment, failures=(409,)),
-    Endpoint(
-        verb="describe",
-        method="GET",
-        path=_EXPERIMENT,
-        roles=READERS,
-        tag="Experiments",
-        summary="Describe an experiment",
+    _unit(
+        "ask_many",
+        "POST",
+        f"{_EXPERIMENT}/assignments/many",
+        ASSIGNERS,
+        "Assign many units",
+        "Return the arms of several units in one transaction, as single requests in this order would.",
+        operation="assign_many",
+        body=NewAssignments,
+        answer=Assignments,
+    ),
+    _unit(
+        "unit",
+        "GET",
+        _UNIT,
+        EVERY_KEY,
+        "Look up a unit",
+        "Return a unit's assignment and reward; nothing is written.",
+        operation="look_up",
+        answer=UnitStatus,
         failures=(404,),
     ),
-    _change("pause", "POST", f"{_EXPERIMENT}/pause", "Pause enrolment"),
-    _change("resume", "POST", f"{_EXPERIMENT}/resume", "Resume enrolment"),
-    _change("stop", "POST", f"{_EXPERIMENT}/stop", "Stop enrolment"),
-    _change("settle", "POST", f"{_EXPERIMENT}/settle", "Settle units whose window has passed", slow=True),
-    _change("finish", "POST", f"{_EXPERIMENT}/finish", "Finish", body=Finishing, slow=True),
-    _change("change_weight", "PUT", f"{_EXPERIMENT}/weight", "Change the weight", body=NewWeight),
-    _change("add_arm", "POST", f"{_EXPERIMENT}/arms", "Add an arm", body=NewArm),
-    _change("pause_arm", "POST", f"{_ARM}/pause", "Pause an arm"),
-    _change("resume_arm", "POST", f"{_ARM}/resume", "Resume an arm"),
-    _change("retire_arm", "POST", f"{_ARM}/retire", "Retire an arm"),
-    _record("status", f"{_EXPERIMENT}/status", "Status of an experiment"),
-    _record("history", f"{_EXPERIMENT}/history", "History of an experiment", query=Points, slow=True),
-    _record("events_page", f"{_EXPERIMENT}/events", "The log", query=Page),
-    _record(
-        "export", f"{_EXPERIMENT}/export", "All units as a table", query=ExportFormat, failures=(404, 501), slow=True
+    _unit(
+        "tell",
+        "PUT",
+        f"{_UNIT}/reward",
+        ASSIGNERS,
+        "Reward a unit",
+        "Record the reward of a unit, however late. Repeating it changes nothing; another value is refused (409).",
+        operation="reward",
+        body=NewReward,
+        answer=ToldReward,
     ),
-    _record("what_if", f"{_EXPERIMENT}/what-if", "Another weight", query=TriedWeight, failures=(404, 409)),
-    _record("verify", f"{_EXPERIMENT}/verify", "Replay the log", failures=(404, 409), slow=True),
-    Endpoint(
-        verb="rebuild",
-        method="POST",
-        path=f"{_EXPERIMENT}/rebuild",
-        roles=ADMINS,
-        tag="Records",
-        summary="Rebuild the tables from the log",
+    _unit(
+        "tell_many",
+        "POST",
+        f"{_EXPERIMENT}/rewards/many",
+        ASSIGNERS,
+        "Reward many units",
+        "Record the rewards of several units in one transaction; if one is refused, none is recorded.",
+        operation="reward_many",
+        body=NewRewards,
+        answer=ToldRewards,
+    ),
+    _unit(
+        "correct",
+        "POST",
+        f"{_UNIT}/corrections",
+        ADMINS,
+        "Correct a reward",
+        "Replace a reward; the log keeps both, and the reason.",
+        body=Correction,
+        answer=ToldReward,
+    ),
+    _row(
+        "Experiments",
+        "list",
+        "GET",
+        "/experiments",
+        READERS,
+        "List experiments",
+        "List the experiments that the key may see, oldest first: all of them in one answer, about 350 bytes each.",
+        operation="list_experiments",
+        answer=Listing,
+        failures=(),
+    ),
+    _change(
+        "create",
+        "POST",
+        "/experiments",
+        "Create an experiment",
+        "Create an experiment. Repeating the request is harmless: it is answered with 200.",
+        body=NewExperiment,
+        created="It existed already.",
+        failures=(409,),
+    ),
+    _row(
+        "Experiments",
+        "describe",
+        "GET",
+        _EXPERIMENT,
+        READERS,
+        "Describe an experiment",
+        "Return the settings of an experiment, its arms, and whether it takes new units.",
+        answer=Description,
+        failures=(404,),
+    ),
+    _change("pause", "POST", f"{_EXPERIMENT}/pause", "Pause enrolment", "Take no new units for a while."),
+    _change("resume", "POST", f"{_EXPERIMENT}/resume", "Resume enrolment", "Take new units again after a pause."),
+    _change(
+        "stop",
+        "POST",
+        f"{_EXPERIMENT}/stop",
+        "Stop enrolment",
+        "Take no more new units; rewards are still recorded.",
+    ),
+    _change(
+        "settle",
+        "POST",
+        f"{_EXPERIMENT}/settle",
+        "Settle units whose window has passed",
+        "Apply the rule for missing rewards to all units whose window has passed.",
+        slow=True,
+    ),
+    _change(
+        "finish",
+        "POST",
+        f"{_EXPERIMENT}/finish",
+        "Finish",
+        "Close an experiment: no new units, no more rewards, no corrections.",
+        body=Finishing,
+        slow=True,
+    ),
+    _change(
+        "change_weight",
+        "PUT",
+        f"{_EXPERIMENT}/weight",
+        "Change the weight",
+        "Change the weight between reward and accuracy, from the next decision on.",
+        body=NewWeight,
+    ),
+    _change(
+        "add_arm",
+        "POST",
+        f"{_EXPERIMENT}/arms",
+        "Add an arm",
+        "Add an arm. The same again changes nothing; with another floor, or once paused or retired, it is refused.",
+        body=NewArm,
+    ),
+    _change("pause_arm", "POST", f"{_ARM}/pause", "Pause an arm", "Assign no units to an arm for a while."),
+    _change("resume_arm", "POST", f"{_ARM}/resume", "Resume an arm", "Assign units to an arm again after a pause."),
+    _change(
+        "retire_arm",
+        "POST",
+        f"{_ARM}/retire",
+        "Retire an arm",
+        "Assign no more units to an arm; its rewards still count.",
+    ),
+    _record(
+        "status",
+        f"{_EXPERIMENT}/status",
+        "Status of an experiment",
+        "Return the state of an experiment: arms, totals, intervals that hold at all times, stopping rules.",
+        answer=records.Status,
+    ),
+    _record(
+        "history",
+        f"{_EXPERIMENT}/history",
+        "History of an experiment",
+        "Return counts and means at evenly spaced events, for charts.",
+        query=Points,
+        answer=History,
+        slow=True,
+    ),
+    _record(
+        "events_page",
+        f"{_EXPERIMENT}/events",
+        "The log",
+        "Return a page of the log after an event; `next` is where to go on.\n\n"
+        "A page may be shorter than the limit where events have long details. A page without events is the end.",
+        operation="events",
+        query=Page,
+        answer=Events,
+    ),
+    _record(
+        "export",
+        f"{_EXPERIMENT}/export",
+        "All units as a table",
+        "Return one row per unit, with its assignment and reward, as it is read.\n\n"
+        "Units are as they were given: a spreadsheet takes one that begins with = for a formula.",
+        operation="export_units",
+        query=ExportFormat,
+        failures=(404, 501),
+        slow=True,
+    ),
+    _record(
+        "what_if",
+        f"{_EXPERIMENT}/what-if",
+        "Another weight",
+        "Return the allocation another weight would ask for now, and its price in reward and error.",
+        query=TriedWeight,
+        answer=WhatIf,
+        failures=(404, 409),
+    ),
+    _record(
+        "verify",
+        f"{_EXPERIMENT}/verify",
+        "Replay the log",
+        "Replay the log from the start and compare every decision and statistic; a difference is answered with 409.",
+        answer=records.Verification,
+        failures=(404, 409),
+        slow=True,
+    ),
+    _row(
+        "Records",
+        "rebuild",
+        "POST",
+        f"{_EXPERIMENT}/rebuild",
+        ADMINS,
+        "Rebuild the tables from the log",
+        "Write the statistics and all other tables again from the log.",
+        answer=Rebuilt,
         slow=True,
     ),
 )
 """Every verb, in the order of the documentation."""
+
+OPERATIONS = (
+    _row(
+        "Operations",
+        "healthz",
+        "GET",
+        "/healthz",
+        PUBLIC,
+        "Alive?",
+        "Show that the process is alive.",
+        answer=Health,
+        failures=(),
+    ),
+    _row(
+        "Operations",
+        "readyz",
+        "GET",
+        "/readyz",
+        PUBLIC,
+        "Ready?",
+        "Show that the store can be read.",
+        answer=Health,
+        failures=(),
+    ),
+    _row(
+        "Operations",
+        "metrics",
+        "GET",
+        "/metrics",
+        READERS,
+        "Numbers for Prometheus",
+        "Return requests, latencies, batch sizes, and for each experiment units by state and shares of arms.",
+        failures=(),
+    ),
+)
+"""What monitoring calls."""
 
 BY_VERB = {endpoint.verb: endpoint for endpoint in ENDPOINTS}

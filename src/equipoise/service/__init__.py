@@ -1,6 +1,6 @@
 """The HTTP service: a thin layer over durable experiments, for programs in any language."""
 
-from equipoise.service.app import create_app
+from equipoise.service.asgi import create_app
 from equipoise.service.server import ThreadedService
 from equipoise.service.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Pages of other web sites that may call the service: what a browser asks before it lets them."""
+"""CORS: the web sites whose pages may call the service from a browser."""
 
 from __future__ import annotations
 
@@ -12,11 +12,24 @@ from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 from equipoise.service.middleware import REQUEST_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.datastructures import Headers
+    from starlette.types import ASGIApp
 
 
-class Origins(CORSMiddleware):
-    """Answers a browser's question in the shape that all our answers have, and adds what it needs to the others."""
+class Cors(CORSMiddleware):
+    """Answers preflight requests in the shape that all our answers have, and adds CORS headers to the others."""
+
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=["GET", "HEAD", "POST", "PUT"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            expose_headers=["x-request-id", "x-equipoise-error", "x-equipoise-event", "retry-after"],
+            max_age=600,
+        )
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Return whether the page may send what it is about to send."""
@@ -33,5 +46,5 @@ class Origins(CORSMiddleware):
 
 
 def _request_id(given: str) -> str:
-    """Return the id that a client sent, if it is one that the gate would take over, or else a new one."""
+    """Return the id that a client sent, if the middleware would accept it, or else a new one."""
     return given if REQUEST_ID.fullmatch(given.encode("latin-1")) else secrets.token_hex(8)

@@ -66,9 +66,12 @@ SAFE_HEADERS = (
 class Refused(EquipoiseError):
     """A request that is refused for a reason of HTTP, with its status."""
 
-    def __init__(self, status: int, message: str, *, hint: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, *, hint: str | None = None, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(message, hint=hint)
         self.status = status
+        self.headers = headers or {}
 
 
 class Overloaded(Refused):
@@ -113,10 +116,8 @@ def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
 
 def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
     """Return the headers that belong to an error."""
-    headers: dict[str, str] = {}
-    if not isinstance(error, Refused):
-        headers[KIND] = type(error).__name__
-    elif status in (400, 408, 413, 415, 422):
+    headers: dict[str, str] = dict(error.headers) if isinstance(error, Refused) else {KIND: type(error).__name__}
+    if isinstance(error, Refused) and status in (400, 408, 413, 415, 422):
         headers[KIND] = "InvalidInput"
     if isinstance(error.hint, Hint):
         headers[HINT] = error.hint.code

@@ -1,6 +1,6 @@
 """Group commit: requests that arrive while a transaction runs share the next one, and are answered after its commit.
 
-There is one lane per lock: the file of SQLite, or the row of an experiment in PostgreSQL. A lane has at most one
+There is one queue per lock: the file of SQLite, or the row of an experiment in PostgreSQL. A queue has at most one
 transaction under way, and takes everything that waits for an experiment into the next. While one transaction is written
 to the disk, the next one fills: there is no timer, unless other processes write to the same experiment. Then each has
 its turn, and one that began its transaction at once would wait for its turn with few requests in hand, while more come
@@ -39,7 +39,7 @@ _LONGEST_GATHERING = 0.005
 """Seconds that requests may gather before a transaction, where other processes write."""
 
 
-class Work:
+class Submission:
     """Requests of one caller; several of them are carried out all or none."""
 
     __slots__ = ("answer", "arrived", "experiment", "requests")
@@ -56,8 +56,8 @@ class Work:
         return len(self.requests) == 1
 
 
-class Lanes:
-    """All lanes of a process; to be used from one event loop.
+class GroupCommit:
+    """All queues of a process; to be used from one event loop.
 
     Parameters
     ----------
@@ -83,42 +83,42 @@ class Lanes:
         self._batch_requests = batch_requests
         self._wait_seconds = wait_seconds
         self._observe = observe or (lambda *_: None)
-        self._lanes: dict[str | None, _Lane] = {}
-        self._threads = ThreadPoolExecutor(1 if self._one_lock else _MOST_THREADS, "equipoise-lane")
+        self._queues: dict[str | None, _Queue] = {}
+        self._threads = ThreadPoolExecutor(1 if self._one_lock else _MOST_THREADS, "equipoise-commit")
         self._watch: asyncio.Task[None] | None = None
 
-    def carry_out(self, experiment: Experiment, requests: Sequence[Request]) -> asyncio.Future[Any]:
-        """Return what will hold the results, one per request, once they are durable; or the error of a request."""
+    def submit(self, experiment: Experiment, requests: Sequence[Request]) -> asyncio.Future[Any]:
+        """Return a future of the results, one per request (of one request, its result), once they are durable."""
         loop = asyncio.get_running_loop()
         if self._watch is None:
             self._watch = loop.create_task(self._give_up_on_late_ones())
         key = None if self._one_lock else experiment.name
-        lane = self._lanes.get(key)
-        if lane is None:
-            lane = self._lanes[key] = _Lane(loop, self._threads, self._batch_requests, self._observe)
-        work = Work(experiment, requests, loop.create_future())
-        lane.add(work)
-        return work.answer
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _Queue(loop, self._threads, self._batch_requests, self._observe)
+        submission = Submission(experiment, requests, loop.create_future())
+        queue.add(submission)
+        return submission.answer
 
     async def close(self, patience: float) -> None:
-        """Finish what was accepted, if that takes no more than so many seconds."""
+        """Finish what was accepted, for at most `patience` seconds."""
         last = time.monotonic() + patience
-        while any(lane.is_busy for lane in self._lanes.values()) and time.monotonic() < last:
+        while any(queue.is_busy for queue in self._queues.values()) and time.monotonic() < last:
             await asyncio.sleep(0.005)
         if self._watch is not None:
             self._watch.cancel()
-        self._threads.shutdown(wait=False)  # what each lane handed over last was accepted, and is carried out
+        self._threads.shutdown(wait=False)  # what each queue handed over last was accepted, and is carried out
 
     async def _give_up_on_late_ones(self) -> None:
         """Answer requests that waited too long; what is being written may still come to be, which is safe to repeat."""
         while True:
             await asyncio.sleep(min(0.25, self._wait_seconds / 4))
             last = time.monotonic() - self._wait_seconds
-            for lane in self._lanes.values():
-                lane.give_up(last)
+            for queue in self._queues.values():
+                queue.give_up(last)
 
 
-class _Lane:
+class _Queue:
     """What waits for one lock, by experiment, and what is being written."""
 
     def __init__(
@@ -132,8 +132,8 @@ class _Lane:
         self._threads = threads
         self._batch_requests = batch_requests
         self._observe = observe
-        self._waiting: OrderedDict[str, deque[Work]] = OrderedDict()
-        self._running: list[Work] = []
+        self._waiting: OrderedDict[str, deque[Submission]] = OrderedDict()
+        self._running: list[Submission] = []
         self._starting = False
         self._gathering: asyncio.TimerHandle | None = None
         self._expected = 0
@@ -146,13 +146,13 @@ class _Lane:
         """Whether anything is waiting or being written."""
         return bool(self._running or self._waiting)
 
-    def add(self, work: Work) -> None:
-        """Let work wait for the next transaction, which begins now if none is under way."""
-        name = work.experiment.name
-        queue = self._waiting.get(name)
-        if queue is None:
-            queue = self._waiting[name] = deque()
-        queue.append(work)
+    def add(self, submission: Submission) -> None:
+        """Queue a submission for the next transaction, which begins now if none is under way."""
+        name = submission.experiment.name
+        waiting = self._waiting.get(name)
+        if waiting is None:
+            waiting = self._waiting[name] = deque()
+        waiting.append(submission)
         if self._gathering is not None:
             self._expected -= 1
             if self._expected > 0:
@@ -166,14 +166,14 @@ class _Lane:
 
     def give_up(self, last: float) -> None:
         """Answer those that arrived before an instant."""
-        for work in self._running:
-            if work.arrived < last:
-                _fail(work, Overloaded("the store takes too long; whether this was recorded is not known yet"))
+        for submission in self._running:
+            if submission.arrived < last:
+                _fail(submission, Overloaded("the store takes too long; whether this was recorded is not known yet"))
         for name in list(self._waiting):
-            queue = self._waiting[name]
-            while queue and queue[0].arrived < last:
-                _fail(queue.popleft(), Overloaded("too much to do: this waited too long and was not begun"))
-            if not queue:
+            waiting = self._waiting[name]
+            while waiting and waiting[0].arrived < last:
+                _fail(waiting.popleft(), Overloaded("too much to do: this waited too long and was not begun"))
+            if not waiting:
                 del self._waiting[name]
 
     def _start(self) -> None:
@@ -189,11 +189,11 @@ class _Lane:
                     prepared.undo()
                 self._running = []
                 while batch:
-                    for work in batch:
-                        _fail(work, Overloaded("the service is ending: this was not begun"))
+                    for submission in batch:
+                        _fail(submission, Overloaded("the service is ending: this was not begun"))
                     batch = self._next()
 
-    def _prepared(self, batch: list[Work]) -> PreparedRequests | None:
+    def _prepared(self, batch: list[Submission]) -> PreparedRequests | None:
         """Return the batch but for its commit, if that can be done here without keeping others waiting."""
         kind = _kind(batch)
         if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
@@ -201,32 +201,32 @@ class _Lane:
         started = time.perf_counter()
         experiment = batch[0].experiment
         try:
-            prepared = prepare(experiment.store, experiment.number, [work.requests[0] for work in batch])
-        except Exception:  # noqa: BLE001  (what it is, is found and told elsewhere; here it would end the lane)
+            prepared = prepare(experiment.store, experiment.number, [submission.requests[0] for submission in batch])
+        except Exception:  # noqa: BLE001  (what it is, is found and told elsewhere; here it would end the queue)
             return None
         self._pace[kind] = (time.perf_counter() - started) / len(batch)
         return prepared
 
-    def _next(self) -> list[Work]:
+    def _next(self) -> list[Submission]:
         while self._waiting:
-            name, queue = self._waiting.popitem(last=False)
-            batch: list[Work] = []
-            while queue and len(batch) < self._batch_requests:
-                if queue[0].answer.done():  # the caller is gone
-                    queue.popleft()
+            name, waiting = self._waiting.popitem(last=False)
+            batch: list[Submission] = []
+            while waiting and len(batch) < self._batch_requests:
+                if waiting[0].answer.done():  # the caller is gone
+                    waiting.popleft()
                     continue
-                if not queue[0].is_single:
+                if not waiting[0].is_single:
                     if not batch:
-                        batch.append(queue.popleft())
+                        batch.append(waiting.popleft())
                     break
-                batch.append(queue.popleft())
-            if queue:
-                self._waiting[name] = queue  # behind the others
+                batch.append(waiting.popleft())
+            if waiting:
+                self._waiting[name] = waiting  # behind the others
             if batch:
                 return batch
         return []
 
-    def _write(self, batch: list[Work], prepared: PreparedRequests | None) -> None:
+    def _write(self, batch: list[Submission], prepared: PreparedRequests | None) -> None:
         """Write a batch, on a thread; whatever happens, everybody gets an answer."""
         started, after_others = time.perf_counter(), False
         try:
@@ -235,35 +235,35 @@ class _Lane:
             results = [error] * len(batch)
         seconds = time.perf_counter() - started
         if prepared is None:
-            self._pace[_kind(batch)] = seconds / sum(len(work.requests) for work in batch)
+            self._pace[_kind(batch)] = seconds / sum(len(submission.requests) for submission in batch)
         self._loop.call_soon_threadsafe(self._finish, batch, results, seconds, after_others)
 
-    def _finish(self, batch: list[Work], results: list[Any], seconds: float, after_others: bool) -> None:
+    def _finish(self, batch: list[Submission], results: list[Any], seconds: float, after_others: bool) -> None:
         if after_others and sum(map(len, self._waiting.values())) < self._batch_requests:
             self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
         else:
             self._start()  # first, so that the disk works while answers are sent
-        for work, result in zip(batch, results, strict=True):
-            if work.answer.done():
+        for submission, result in zip(batch, results, strict=True):
+            if submission.answer.done():
                 continue
             if isinstance(result, BaseException):
-                work.answer.set_exception(result)
+                submission.answer.set_exception(result)
             else:
-                work.answer.set_result(result)
-        self._observe(batch[0].experiment.name, sum(len(work.requests) for work in batch), seconds)
+                submission.answer.set_result(result)
+        self._observe(batch[0].experiment.name, sum(len(submission.requests) for submission in batch), seconds)
 
     def _gather(self, expected: int, seconds: float) -> None:
-        """Begin the next transaction after so many seconds, or as soon as so many requests have come in."""
+        """Begin the next transaction after `seconds`, or as soon as `expected` requests have come in."""
         self._running, self._starting, self._expected = [], True, expected
         self._gathering = self._loop.call_later(seconds, self._start)
 
 
-def _kind(batch: list[Work]) -> tuple[str, frozenset[type]]:
-    return batch[0].experiment.name, frozenset(type(work.requests[0]) for work in batch)
+def _kind(batch: list[Submission]) -> tuple[str, frozenset[type]]:
+    return batch[0].experiment.name, frozenset(type(submission.requests[0]) for submission in batch)
 
 
-def _committed(prepared: PreparedRequests, batch: list[Work]) -> tuple[list[Any], bool]:
-    """Return for each work its result or its error; after a commit that failed all is done again, which is safe."""
+def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[list[Any], bool]:
+    """Return the result or error of each submission; if the commit fails, all is done again, which is safe."""
     try:
         planned = prepared.commit()
     except Exception:  # noqa: BLE001
@@ -271,13 +271,13 @@ def _committed(prepared: PreparedRequests, batch: list[Work]) -> tuple[list[Any]
     return planned.results, planned.after_others
 
 
-def _carried_out(batch: list[Work]) -> tuple[list[Any], bool]:
-    """Return for each work its result or its error, and whether another process wrote since this one last did."""
+def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
+    """Return the result or error of each submission, and whether another process wrote since this one last did."""
     experiment = batch[0].experiment
     if not batch[0].is_single:
         return [_alone(batch[0])], False
     try:
-        requests = [work.requests[0] for work in batch]
+        requests = [submission.requests[0] for submission in batch]
         planned = carry_out(experiment.store, experiment.number, requests, together=False)
     except StoreError:
         raise
@@ -285,18 +285,18 @@ def _carried_out(batch: list[Work]) -> tuple[list[Any], bool]:
         # Nobody knows which of them it was: each has its own transaction now, and its own answer.
         if len(batch) == 1:
             raise
-        return [_alone(work) for work in batch], False
+        return [_alone(submission) for submission in batch], False
     return planned.results, planned.after_others
 
 
-def _alone(work: Work) -> Any:
+def _alone(submission: Submission) -> Any:
     try:
-        results = work.experiment.apply_all(work.requests)
+        results = submission.experiment.apply_all(submission.requests)
     except Exception as error:  # noqa: BLE001
         return error
-    return results[0] if work.is_single else results
+    return results[0] if submission.is_single else results
 
 
-def _fail(work: Work, error: EquipoiseError) -> None:
-    if not work.answer.done():
-        work.answer.set_exception(error)
+def _fail(submission: Submission, error: EquipoiseError) -> None:
+    if not submission.answer.done():
+        submission.answer.set_exception(error)

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import StoreUnavailable
 from equipoise.service import logs
-from equipoise.service.app import create_app
+from equipoise.service.asgi import create_app
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from equipoise.service.middleware import Application
+    from equipoise.service.dispatch import Application
 
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
 """How the processes of a server learn what to serve."""
@@ -67,9 +67,14 @@ def run_here(config: Any, listening: socket.socket) -> None:
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            with super().capture_signals():
+            """Shut down at a signal; uvicorn would raise it again afterwards, and the exit code would be an error."""
+            numbers = (signal.SIGINT, signal.SIGTERM)
+            before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+            try:
                 yield
-                self._captured_signals.clear()  # which would be raised again: this was no accident
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     Server(config).run(sockets=[listening])
 

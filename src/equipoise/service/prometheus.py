@@ -1,6 +1,8 @@
 """Numbers for Prometheus: what the service did, and where the experiments stand.
 
-With several processes, whichever is asked tells of all: each writes its counts to a file that the others add up.
+With several processes, each writes its counts to a file, and the one that is asked adds them up. The text is our own:
+`prometheus_client` takes seven times as long to count a request (24 against 3.4 microseconds), which is a fifth of the
+cost of a request.
 """
 
 from __future__ import annotations

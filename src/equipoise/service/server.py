@@ -11,9 +11,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from equipoise._version import __version__
-from equipoise.errors import InvalidInput, MissingExtra, StoreUnavailable
+from equipoise.errors import InvalidInput, StoreUnavailable
 from equipoise.service import logs
-from equipoise.service.app import create_app
+from equipoise.service.asgi import create_app, require_extra
 from equipoise.service.processes import (
     LOG_FORMAT,
     SETTINGS,
@@ -47,13 +47,7 @@ def serve(
     say: Callable[[str], None],
 ) -> None:
     """Serve a store until told to stop."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(
-            f"the service needs the package {error.name}", hint="pip install 'equipoise[service]'"
-        ) from error
+    require_extra()
     if settings.open and not is_loopback(host):
         raise InvalidInput(
             f"a service without keys may listen on this machine only; got host {host}",

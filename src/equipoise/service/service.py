@@ -1,4 +1,4 @@
-"""What all routes share: the store, who may enter, the lanes, and experiments by name."""
+"""What all requests share: the store, the keys, experiments by name, and threads for short and long calls."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
-from equipoise.experiment import Ask, Correct, Experiment, Tell
+from equipoise.experiment import Experiment
 from equipoise.experiment.store_backend import StoreBackend
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
-from equipoise.service.group_commit import Lanes
+from equipoise.service.group_commit import GroupCommit
 from equipoise.service.keys import OPEN, Key, KeyRing
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from equipoise.experiment import Assignment, Request, ToldReward
     from equipoise.service.settings import Settings
     from equipoise.store import Store
 
@@ -31,20 +30,20 @@ Result = TypeVar("Result")
 log = logging.getLogger("equipoise.service")
 
 _KEYS_SECONDS = 2.0
-"""How old the keys may be that a request is checked against: that long a revoked key may still be used."""
+"""Age of the keys in memory at most: a revoked key may still be used that long."""
 _USES_SECONDS = 30.0
 _MOST_THREADS, _MOST_WAITING = 24, 200
-"""How many requests may be at work, and how many may be or wait for a thread."""
+"""Threads for calls that wait for the store, and calls that may run or wait for a thread: backpressure."""
 _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE = 8, 24, 5
-"""The same for calls that may take minutes; and how many of one experiment, which leaves threads for others."""
+"""The same for calls that may take minutes, and how many may be of one experiment, to leave threads for others."""
 _LOOK_SECONDS = 2.0
 _ENDING_SECONDS = 5.0
-"""How long what is not done yet may take at the end, after those who asked were given their time."""
+"""Patience with unfinished work at shutdown, after the grace period of requests."""
 _MOST_LOOKED_UP = 10
-"""How many unknown keys are looked up in a second."""
+"""Rate limit: unknown keys looked up per second."""
 
 
-class Core:
+class Service:
     """One service of one process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
@@ -52,7 +51,7 @@ class Core:
         self.settings = settings
         self.metrics = Metrics(store)
         self.keys = KeyRing(store)
-        self.lanes = Lanes(
+        self.group_commit = GroupCommit(
             store,
             batch_requests=settings.batch_requests,
             wait_seconds=settings.wait_seconds,
@@ -61,7 +60,7 @@ class Core:
         self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
         self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
         self._scrape = self._threads.shared(self.metrics.text)
-        # Of their own, so that keys are read and health is told in time while everything else waits.
+        # Threads of their own: keys are read and health is reported while everything else waits.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
         self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
         self._numbers: dict[str, int] = {}
@@ -78,7 +77,7 @@ class Core:
         """Finish what was accepted, and give the connections back."""
         if self._keeper is not None:
             self._keeper.cancel()
-        await self.lanes.close(_ENDING_SECONDS)
+        await self.group_commit.close(_ENDING_SECONDS)
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._read_keys(note_uses=True), _ENDING_SECONDS)
         for crowd in (self._threads, self._long_threads):
@@ -87,7 +86,7 @@ class Core:
             thread.shutdown(wait=False, cancel_futures=True)
         self.store.close()
 
-    # Who may enter
+    # Keys
 
     def key_now(self, authorization: bytes | None) -> Key | None:
         """Return the key of a request, by what is known of keys now."""
@@ -113,7 +112,7 @@ class Core:
         return found
 
     def _may_look_up(self) -> bool:
-        """Return whether strangers did not make us look keys up too often already."""
+        """Return whether the rate limit for unknown keys allows another look-up."""
         now = time.monotonic()
         self._looked_up_at = [at for at in self._looked_up_at if at > now - 1]
         if len(self._looked_up_at) >= _MOST_LOOKED_UP:
@@ -142,14 +141,14 @@ class Core:
 
     # Experiments
 
-    def experiment_now(self, name: str, key: Key) -> Experiment | None:
-        """Return an experiment that was used before; experiments are never removed or renamed."""
+    def known_experiment(self, name: str, key: Key) -> Experiment | None:
+        """Return an experiment that was used before: experiments are never removed or renamed."""
         number = self._numbers.get(name)
         return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
     def experiment(self, name: str, key: Key) -> Experiment:
         """Return an experiment, which may take a look into the store."""
-        found = self.experiment_now(name, key)
+        found = self.known_experiment(name, key)
         if found is None:
             try:
                 found = Experiment.open(self.store, name, who=key.name)
@@ -158,45 +157,14 @@ class Core:
             self._numbers[name] = found.number
         return found
 
-    async def _found(self, name: str, key: Key) -> Experiment:
-        known = self.experiment_now(name, key)
-        return await self.elsewhere(lambda: self.experiment(name, key)) if known is None else known
-
-    async def carry_out(self, name: str, key: Key, request: Request) -> Any:
-        """Return what a request gives, once it is durable."""
-        return await self.lanes.carry_out(await self._found(name, key), [request])
-
-    async def carry_out_all(self, name: str, key: Key, requests: Sequence[Request]) -> list[Any]:
-        """Return what several requests give, all or none."""
-        found = await self._found(name, key)
-        if not requests:
-            return []
-        results = await self.lanes.carry_out(found, requests)
-        return [results] if len(requests) == 1 else list(results)
-
-    async def ask(self, name: str, key: Key, unit: str, attributes: dict[str, Any] | None) -> Assignment:
-        """Return the arm of a unit."""
-        found: Assignment = await self.carry_out(name, key, Ask(unit, attributes, who=key.name))
-        return found
-
-    async def tell(self, name: str, key: Key, unit: str, reward: Any) -> ToldReward:
-        """Record a reward."""
-        found: ToldReward = await self.carry_out(name, key, Tell(unit, reward, who=key.name))
-        return found
-
-    async def correct(self, name: str, key: Key, unit: str, reward: Any, reason: str) -> ToldReward:
-        """Replace a reward."""
-        found: ToldReward = await self.carry_out(name, key, Correct(unit, reward, reason, who=key.name))
-        return found
-
     async def work(self, name: str, key: Key, action: Callable[[Experiment], Result]) -> Result:
-        """Return what an action on an experiment gives, on a thread."""
+        """Run a short action on an experiment, on a thread."""
         return await self.elsewhere(lambda: action(self.experiment(name, key)))
 
     async def long_work(
         self, name: str, key: Key, action: Callable[[Experiment], Result], gone: Callable[[], Awaitable[None]]
     ) -> Result:
-        """Return what an action gives that may take minutes; it is not begun for a caller that is `gone` by then."""
+        """Run an action that may take minutes; it is not begun for a caller that is `gone` by then."""
         found = self._long_threads.carry_out(lambda: action(self.experiment(name, key)), of=name)
         working, leaving = asyncio.ensure_future(found), asyncio.ensure_future(gone())
         try:
@@ -209,7 +177,7 @@ class Core:
             leaving.cancel()
 
     async def elsewhere(self, action: Callable[[], Result]) -> Result:
-        """Return what an action gives that may wait for the store for so many seconds, on a thread."""
+        """Run an action that may wait for the store, for `wait_seconds` at most, on a thread."""
         return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
 
     async def numbers(self) -> str:

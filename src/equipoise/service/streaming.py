@@ -7,16 +7,13 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import StreamingResponse
-
 from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.types import Message, Send
+    from collections.abc import AsyncGenerator
 
     from equipoise.experiment import Experiment
+    from equipoise.service.dispatch import Exchange, Send
 
 log = logging.getLogger("equipoise.service")
 
@@ -78,7 +75,7 @@ class _Pipe:
         except RuntimeError:  # the loop is closed: the service has ended
             raise _GoneAway from None
 
-    async def read(self) -> AsyncIterator[bytes]:
+    async def read(self) -> AsyncGenerator[bytes, None]:
         """Yield the pieces."""
         try:
             while (piece := await self._pieces.get()) is not None:
@@ -101,48 +98,40 @@ class _Binary(_Pipe):
         return super().write(piece)
 
 
-class ExportResponse(StreamingResponse):
-    """A stream that breaks off when the client takes nothing of it for too long."""
-
-    async def stream_response(self, send: Send) -> None:
-        """Send all there is."""
-
-        async def send_in_time(message: Message) -> None:
-            try:
-                async with asyncio.timeout(STALL_SECONDS):
-                    await send(message)
-            except TimeoutError:
-                raise _Stalled from None
-
-        pieces: Any = self.body_iterator
-        try:
-            await super().stream_response(send_in_time)
-        except _Stalled:
-            # It ends here, incomplete, whereupon the server closes the connection. Nothing unexpected has happened.
-            log.warning("an export broke off, as its client took nothing of it")
-        finally:
-            await pieces.aclose()
-
-
-async def exported(experiment: Experiment, form: str) -> AsyncIterator[bytes]:
-    """Return the pieces of an export; what is wrong from the start is raised before the first one."""
+async def export_pieces(experiment: Experiment, form: str) -> AsyncGenerator[bytes, None]:
+    """Return the pieces of an export; errors from the start are raised before the first one."""
     pipe = _Binary() if form == "parquet" else _Pipe()
     _start(experiment, pipe, form)
     pieces = pipe.read()
-    try:
-        first = await anext(pieces)
-    except StopAsyncIteration:
-        first = b""
+    first = await anext(pieces, b"")
 
-    async def all_of_it() -> AsyncIterator[bytes]:
+    async def all_of_it() -> AsyncGenerator[bytes, None]:
         try:
             yield first
             async for piece in pieces:
                 yield piece
         finally:
-            await pieces.aclose()  # type: ignore[attr-defined]
+            await pieces.aclose()
 
     return all_of_it()
+
+
+async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, send: Send) -> None:
+    """Send an answer in pieces as fast as the client reads; break off when it leaves, or takes nothing for too long."""
+    leaving = asyncio.ensure_future(exchange.gone())
+    try:
+        async for piece in pieces:
+            if leaving.done():
+                return
+            async with asyncio.timeout(STALL_SECONDS):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    except (_Stalled, TimeoutError):
+        # It ends here, incomplete, whereupon the server closes the connection. Nothing unexpected has happened.
+        log.warning("an export broke off, as its client took nothing of it")
+    finally:
+        leaving.cancel()
+        await pieces.aclose()
 
 
 def _start(experiment: Experiment, pipe: _Pipe, form: str) -> None:

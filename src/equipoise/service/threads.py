@@ -1,4 +1,8 @@
-"""Threads for what may wait for the store, and limits on how much is at work on them or waits for one."""
+"""Threads for calls that wait for the store, and limits on how many run or wait: backpressure.
+
+Not `anyio.to_thread`: its limiter gives the place of a cancelled call to the next one while the thread still works, so
+a store that hangs would have a new thread for every request that timed out. Here a call counts until it ends.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ Result = TypeVar("Result")
 
 
 class Threads:
-    """Some threads.
+    """A pool of threads with a limit on its calls.
 
     Parameters
     ----------
@@ -38,7 +42,7 @@ class Threads:
         self._counting = threading.Lock()
 
     def begin(self, action: Callable[[], Result], *, of: str = "") -> Future[Result]:
-        """Return what will hold what an action gives, which counts until it is done or called back."""
+        """Submit `action` and return its future; it occupies a place until it ends or is cancelled."""
         with self._counting:
             if self._n_of[of] >= self._most_of_one:
                 raise Overloaded("too much to do: too many long calls of this experiment are under way")
@@ -54,7 +58,7 @@ class Threads:
         return work
 
     async def carry_out(self, action: Callable[[], Result], *, of: str = "", seconds: float | None = None) -> Result:
-        """Return what an action gives; if its caller leaves before it has begun, it never does.
+        """Run `action` and return its result; if its caller leaves before it has begun, it never does.
 
         A thread cannot be called back: what has begun counts until it is done, whether somebody waits for it or not.
         """
@@ -67,7 +71,7 @@ class Threads:
             raise Overloaded("the store takes too long; whether this was recorded is not known yet") from None
 
     def shared(self, action: Callable[[], Result]) -> Callable[[float], Awaitable[Result]]:
-        """Return what gives what an action gives, after so many seconds at most, to all who ask while it is at work."""
+        """Wrap `action` so that concurrent callers share one run; each waits at most the seconds it passes."""
         under_way: Future[Result] | None = None
 
         async def result(seconds: float) -> Result:

@@ -20,8 +20,7 @@ from service_runner import serving_here
 import equipoise as eq
 from equipoise.experiment import Ask
 from equipoise.experiment import execution as carrying_out
-from equipoise.service import Settings
-from equipoise.service import group_commit as lanes
+from equipoise.service import Settings, group_commit
 from equipoise.service.error_responses import Overloaded
 from equipoise.service.keys import create_key, list_keys, revoke_key
 
@@ -70,7 +69,7 @@ class Bench:
     def wait_for(self, number):
         """Wait until so many requests are inside."""
         until = time.monotonic() + 10
-        while self.here.core.metrics.in_flight < number:
+        while self.here.service.metrics.in_flight < number:
             assert time.monotonic() < until
             time.sleep(0.005)
 
@@ -195,11 +194,11 @@ def test_what_is_quick_is_planned_where_requests_come_in_and_what_is_not_elsewhe
 ):
     for unit in ("u0", "u1", "u2"):
         assert bench.ask(unit).result().status_code == 201
-    assert not any("lane" in name for name in planning_threads)
+    assert not any("commit" in name for name in planning_threads)
     assert bench.people.submit(bench.api, "POST", ASK + "/many", {"units": ["u3", "u4"]}).result().status_code == 200
-    monkeypatch.setattr(lanes, "_LONGEST_HERE", 0.0)
+    monkeypatch.setattr(group_commit, "_LONGEST_HERE", 0.0)
     assert bench.ask("u5").result().status_code == 201
-    assert all("lane" in name for name in planning_threads[3:]) and len(planning_threads) == 5
+    assert all("commit" in name for name in planning_threads[3:]) and len(planning_threads) == 5
     assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 7
 
 
@@ -213,22 +212,22 @@ def test_while_another_process_writes_the_event_loop_goes_on(bench, planning_thr
         assert not any(one.done() for one in waiting)
         other.execute("ROLLBACK")
     assert {one.result().status_code for one in waiting} == {201}
-    assert "lane" in planning_threads[0]
+    assert "commit" in planning_threads[0]
 
 
-def test_an_error_while_preparing_ends_no_lane(bench, monkeypatch):
+def test_an_error_while_preparing_ends_no_queue(bench, monkeypatch):
     assert bench.ask("u0").result().status_code == 201
 
     def out_of_memory(*_):
         raise MemoryError
 
-    monkeypatch.setattr(lanes, "prepare", out_of_memory)
+    monkeypatch.setattr(group_commit, "prepare", out_of_memory)
     assert [bench.ask(f"u{i}").result().status_code for i in range(1, 4)] == [201] * 3
 
 
 def test_a_connection_is_as_patient_after_a_prepared_transaction_as_before(bench):
     assert bench.ask("u0").result().status_code == 201
-    with bench.here.core.store.database.engine.connect() as connection:
+    with bench.here.service.store.database.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 
 
@@ -285,12 +284,12 @@ def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path
 def test_keys_are_read_again_after_an_error_that_nobody_expected(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("equipoise.service.service._KEYS_SECONDS", 0.1)
     with bench_of(tmp_path / "x.db") as bench:
-        read = bench.here.core.keys.read
-        monkeypatch.setattr(bench.here.core.keys, "read", lambda **_: 1 / 0)
+        read = bench.here.service.keys.read
+        monkeypatch.setattr(bench.here.service.keys, "read", lambda **_: 1 / 0)
         time.sleep(0.5)
-        monkeypatch.setattr(bench.here.core.keys, "read", read)
-        [key] = list_keys(bench.here.core.store)
-        revoke_key(bench.here.core.store, key.id)
+        monkeypatch.setattr(bench.here.service.keys, "read", read)
+        [key] = list_keys(bench.here.service.store)
+        revoke_key(bench.here.service.store, key.id)
         time.sleep(0.5)
         assert bench.api("GET", "/experiments").status_code == 401
         assert "keys could not be read" in caplog.text
@@ -345,7 +344,7 @@ def test_too_many_requests_at_once_are_told_to_come_again(tmp_path):
         bench.commits.open.set()
         assert {one.result().status_code for one in held} == {201}
         assert bench.ask("one too many").result().status_code == 201
-        assert bench.here.core.metrics.in_flight == 0
+        assert bench.here.service.metrics.in_flight == 0
 
 
 def test_who_waits_too_long_is_told_so_and_may_ask_again(tmp_path):
@@ -441,33 +440,33 @@ def test_two_servers_on_one_postgresql_never_give_a_unit_two_arms(postgresql_url
 
 
 class Turns:
-    """A lane of one of two processes that write to an experiment; gathering takes as long as a test wants."""
+    """A queue of one of two processes that write to an experiment; gathering takes as long as a test wants."""
 
     def __init__(self, url, monkeypatch, longest=None):
         self.store, self.other_store = eq.open_store(url), eq.open_store(url)
         self.experiment = eq.Experiment.create(self.store, "turns", arms=["a", "b"], policy=eq.Uniform(), seed=1)
         self.other = eq.Experiment.open(self.other_store, "turns")
         self.batches, self.gathered = [], []
-        self.lanes = lanes.Lanes(
+        self.commits = group_commit.GroupCommit(
             self.store, batch_requests=100, wait_seconds=30, observe=lambda _, n, __: self.batches.append(n)
         )
-        gather = lanes._Lane._gather
+        gather = group_commit._Queue._gather
 
-        def noted(lane, expected, seconds):
+        def noted(queue, expected, seconds):
             self.gathered.append((expected, seconds))
-            gather(lane, expected, seconds if longest is None else longest)
+            gather(queue, expected, seconds if longest is None else longest)
 
-        monkeypatch.setattr(lanes._Lane, "_gather", noted)
+        monkeypatch.setattr(group_commit._Queue, "_gather", noted)
 
     def ask(self, *units):
-        return [self.lanes.carry_out(self.experiment, [Ask(unit)]) for unit in units]
+        return [self.commits.submit(self.experiment, [Ask(unit)]) for unit in units]
 
     def run(self, story):
         async def told():
             try:
                 await asyncio.wait_for(story(), 30)
             finally:
-                await self.lanes.close(5)
+                await self.commits.close(5)
 
         with self.store, self.other_store:
             asyncio.run(told())
@@ -524,7 +523,7 @@ def test_closing_carries_out_what_gathers(shared_url, monkeypatch):
         turns.other.ask("elsewhere")
         await asyncio.gather(*turns.ask("c", "d"))
         [late] = turns.ask("e")
-        await turns.lanes.close(5)
+        await turns.commits.close(5)
         assert late.done() and late.result().unit == "e"
 
     turns.run(story)
@@ -535,7 +534,7 @@ def test_what_comes_after_the_end_is_refused_and_leaves_no_trace(shared_url, mon
 
     async def story():
         await asyncio.gather(*turns.ask("a"), *turns.ask("b"))
-        await turns.lanes.close(5)
+        await turns.commits.close(5)
         with pytest.raises(Overloaded, match="not begun"):
             await turns.ask("late")[0]
         turns.other.ask("elsewhere")  # nothing is locked
@@ -554,8 +553,8 @@ def test_everyone_who_still_waits_at_the_end_is_told(tmp_path, monkeypatch):
             writer.execute("BEGIN IMMEDIATE")
             begun = turns.ask("b")
             await asyncio.sleep(0.1)
-            late = [turns.lanes.carry_out(other, [Ask(unit)]) for other in others for unit in "cd"]
-            await turns.lanes.close(0.1)
+            late = [turns.commits.submit(other, [Ask(unit)]) for other in others for unit in "cd"]
+            await turns.commits.close(0.1)
             writer.execute("ROLLBACK")
         assert [answer.unit for answer in await asyncio.gather(*begun)] == ["b"]
         told = await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,73 @@
+"""The service as an ASGI application."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from equipoise.errors import MissingExtra
+from equipoise.service.settings import Settings
+
+if TYPE_CHECKING:
+    from equipoise.service.dispatch import Application, Receive, Scope, Send
+    from equipoise.service.service import Service
+    from equipoise.store import Store
+
+
+def create_app(store: Store, settings: Settings | None = None) -> Application:
+    """Return the service over a store; the server that runs it closes both by the lifespan protocol.
+
+    Parameters
+    ----------
+    store : Store
+        Where experiments and keys are.
+    settings : Settings, optional
+        Limits and choices.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> from equipoise.service import Settings, create_app
+    >>> app = create_app(eq.open_store("memory:"), Settings(open=True))
+    """
+    require_extra()
+    from equipoise.service import handlers, openapi
+    from equipoise.service.cors import Cors
+    from equipoise.service.dispatch import Router
+    from equipoise.service.middleware import Middleware
+    from equipoise.service.service import Service
+
+    service = Service(store, settings or Settings())
+    app = Middleware(service, Router([*handlers.routes(), *openapi.pages()]), _lifespan(service))
+    return Cors(app, service.settings.cors_origins) if service.settings.cors_origins else app
+
+
+def require_extra() -> None:
+    """Raise `MissingExtra` unless the packages of the service are installed."""
+    try:
+        import httptools  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(
+            f"the service needs the package {error.name}", hint="pip install 'equipoise[service]'"
+        ) from error
+
+
+def _lifespan(service: Service) -> Application:
+    """Return what answers a server that starts or shuts down."""
+
+    async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await send({"type": "websocket.close"})
+            return
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await service.start()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await service.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    return lifespan

@@ -1,0 +1,298 @@
+"""What each verb of the API does: a method of `Experiment`, on a thread or in a group commit, and its answer."""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from equipoise import api
+from equipoise.errors import ExperimentExists, Hint, InvalidInput, UnknownUnit
+from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
+from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
+from equipoise.policies import Policy
+from equipoise.policies.pooled_balance import policy_or_recommended
+from equipoise.serialization import json_data
+from equipoise.service.dispatch import Answer, Exchange, Handler, Route
+from equipoise.service.json_bodies import encode
+from equipoise.service.streaming import export_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from equipoise.api import Endpoint
+    from equipoise.experiment.commands import Request
+    from equipoise.experiment.records import Assignment, ToldReward
+    from equipoise.service.keys import Key
+    from equipoise.service.service import Service
+
+MOST_DETAILS = 4_000_000
+"""Characters of details after which a page of the log ends early: they may be long, and a page is held in memory."""
+MOST_POINTS = 1_000_000
+"""Points times arms of one history, which takes some 50 MB then."""
+_PIECE = 250
+_EXPORT_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/octet-stream",
+}
+
+_encode_record = msgspec.json.Encoder().encode
+
+
+def routes() -> list[Route]:
+    """Return the routes of all endpoints."""
+    endpoints = (*api.ENDPOINTS, *api.OPERATIONS)
+    return [Route(endpoint, _HANDLERS.get(endpoint.verb) or _method(endpoint)) for endpoint in endpoints]
+
+
+# Units, in group commits
+
+
+async def _ask(service: Service, exchange: Exchange) -> Answer:
+    asked: api.NewAssignment = exchange.data
+    found = await _submit(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
+    return Answer(201 if found.new else 200, _encode_assignment(found))
+
+
+async def _ask_many(service: Service, exchange: Exchange) -> Answer:
+    pairs = ((one, None) if isinstance(one, str) else (one.unit, one.attributes) for one in exchange.data.units)
+    who = _key(exchange).name
+    found = await _submit_all(service, exchange, [Ask(unit, attributes, who=who) for unit, attributes in pairs])
+    return Answer(200, b'{"assignments":[' + b",".join(map(_encode_assignment, found)) + b"]}")
+
+
+async def _tell(service: Service, exchange: Exchange) -> Answer:
+    found = await _submit(service, exchange, [Tell(exchange.names[1], exchange.data.reward, who=_key(exchange).name)])
+    return Answer(200, _encode_reward(found))
+
+
+async def _tell_many(service: Service, exchange: Exchange) -> Answer:
+    who = _key(exchange).name
+    found = await _submit_all(service, exchange, [Tell(one.unit, one.reward, who=who) for one in exchange.data.rewards])
+    return Answer(200, b'{"rewards":[' + b",".join(map(_encode_reward, found)) + b"]}")
+
+
+async def _correct(service: Service, exchange: Exchange) -> Answer:
+    given: api.Correction = exchange.data
+    request = Correct(exchange.names[1], given.reward, given.reason, who=_key(exchange).name)
+    return Answer(200, _encode_reward(await _submit(service, exchange, [request])))
+
+
+def _submit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> Awaitable[Any]:
+    """Return the results of requests (of one, its result) to wait for until they are durable, all or none."""
+    experiment = service.known_experiment(exchange.names[0], _key(exchange))
+    if experiment is None:
+        return _open_and_submit(service, exchange, requests)
+    return service.group_commit.submit(experiment, requests)
+
+
+async def _open_and_submit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> Any:
+    experiment = await service.work(exchange.names[0], _key(exchange), lambda found: found)
+    return await service.group_commit.submit(experiment, requests) if requests else []
+
+
+async def _submit_all(service: Service, exchange: Exchange, requests: Sequence[Request]) -> list[Any]:
+    if not requests:
+        return await _open_and_submit(service, exchange, requests)  # type: ignore[no-any-return]
+    results = await _submit(service, exchange, requests)
+    return [results] if len(requests) == 1 else results
+
+
+def _encode_assignment(found: Assignment) -> bytes:
+    unit, arm, number, probability, forced, at, new = found
+    return _encode_record(api.Assignment(unit, arm, number, probability, forced, _instant(at), new))
+
+
+def _encode_reward(found: ToldReward) -> bytes:
+    return _encode_record(api.ToldReward(*found))
+
+
+@lru_cache(256)
+def _instant(at: datetime) -> str:
+    """Return an instant as text; all those of one transaction are the same."""
+    return at.isoformat()
+
+
+# Experiments and records, by the method of `Experiment` of that name
+
+
+def _method(endpoint: Endpoint) -> Handler:
+    """Return the handler that calls a method of an experiment with the names in the path and the body or query."""
+    call = action(endpoint.verb)
+
+    async def handler(service: Service, exchange: Exchange) -> Answer:
+        given = {} if exchange.data is None else msgspec.structs.asdict(exchange.data)
+
+        def work(experiment: Experiment) -> bytes:
+            return encode(call(experiment, *exchange.names[1:], **given))
+
+        name, key = exchange.names[0], _key(exchange)
+        if endpoint.slow:
+            return Answer(200, await service.long_work(name, key, work, exchange.gone))
+        return Answer(200, await service.work(name, key, work))
+
+    return handler
+
+
+def action(verb: str) -> Callable[..., dict[str, Any]]:
+    """Return what calls a verb of an experiment, and returns the data of its answer."""
+    return _ACTIONS.get(verb) or partial(_call, verb)
+
+
+def _call(verb: str, experiment: Experiment, *names: str, **given: Any) -> dict[str, Any]:
+    found = getattr(experiment, verb)(*names, **given)
+    if found is None:  # a change
+        found = experiment.describe()
+    return found if isinstance(found, dict) else json_data(found)
+
+
+def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
+    found = experiment.unit(unit)
+    if found is None:
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {experiment.name!r}", hint=Hint.ASK_FIRST)
+    return found.to_dict() | {"new": False}
+
+
+def _history(experiment: Experiment, points: int) -> dict[str, Any]:
+    """Return the history for an answer; arrays stay arrays, as they may be large."""
+    n_arms = len(experiment.describe()["arms"])
+    most = max(1, MOST_POINTS // n_arms)
+    if points > most:
+        raise InvalidInput(
+            f"points must be at most {most:,} for {n_arms:,} arms; got {points:,}",
+            hint=f"a history has at most {MOST_POINTS:,} points times arms; the log has everything",
+        )
+    found = experiment.history(points)
+    return vars(found) | {"at": [when.isoformat() for when in found.at]}
+
+
+def _events(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+    size = 0
+    while len(found) < limit and size < MOST_DETAILS:
+        piece = experiment.events_page(after, min(_PIECE, limit - len(found)))
+        if not piece:
+            break
+        found += [event.to_dict() for event in piece]
+        size += sum(len(repr(event.details)) for event in piece)
+        after = piece[-1].number
+    return {"events": found, "next": after}
+
+
+def _rebuild(experiment: Experiment) -> dict[str, Any]:
+    return {"changed": experiment.rebuild()}
+
+
+def _status(experiment: Experiment) -> dict[str, Any]:
+    return experiment.status().to_dict()
+
+
+_ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
+    "unit": _unit,
+    "history": _history,
+    "events_page": _events,
+    "rebuild": _rebuild,
+    "status": _status,
+}
+"""Verbs whose answer is more than the record that the method returns."""
+
+
+async def _list(service: Service, exchange: Exchange) -> Answer:
+    key = _key(exchange)
+
+    def work() -> bytes:
+        seen = [one for one in Experiment.list(service.store) if key.experiment in (None, one.name)]
+        return encode({"experiments": [json_data(one) for one in seen]})
+
+    return Answer(200, await service.elsewhere(work))
+
+
+async def _create(service: Service, exchange: Exchange) -> Answer:
+    body, key = exchange.data, _key(exchange)
+    key.require(api.ADMINS, body.name)
+    settings = create_arguments(body)
+
+    def work() -> Answer:
+        try:
+            experiment, status = Experiment.create(service.store, body.name, who=key.name, **settings), 201
+        except ExperimentExists:
+            experiment, status = service.experiment(body.name, key), 200
+            if not _is_same(experiment, settings):
+                raise ExperimentExists(
+                    f"the service has an experiment {body.name!r} already", hint=Hint.ANOTHER_NAME
+                ) from None
+        return Answer(status, encode(experiment.describe()))
+
+    return await service.elsewhere(work)
+
+
+def create_arguments(body: api.NewExperiment) -> dict[str, Any]:
+    """Return the arguments of `Experiment.create`."""
+    data = msgspec.structs.asdict(body)
+    del data["name"], data["reward_weight"]
+    policy = None if body.policy is None else Policy.from_dict(body.policy)
+    data["policy"] = policy_or_recommended(policy, body.reward_weight)
+    data["missing"] = None if body.missing is None else MissingReward.from_dict(body.missing)
+    data["stopping"] = [StoppingRule.from_dict(rule) for rule in body.stopping]
+    return data
+
+
+def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
+    """Return whether a request to create an experiment was sent before, so that repeating it is idempotent."""
+    created = experiment.events_page(0, 1)[0].details  # the settings as created, whatever was changed since
+    found = Configuration.from_dict(created["configuration"])
+    wanted = dict(settings)
+    arms = checked_arms(wanted.pop("arms"), wanted.pop("floor"), wanted["control"], wanted["control_share"])
+    seed = wanted["seed"] if wanted["seed"] is not None else found.seed
+    configuration = checked_configuration(**wanted | {"seed": seed})
+    existing = [(arm["name"], arm["floor"]) for arm in created["arms"]]
+    return existing == arms and encode(found.to_dict()) == encode(configuration.to_dict())
+
+
+async def _export(service: Service, exchange: Exchange) -> Answer:
+    experiment = await service.work(exchange.names[0], _key(exchange), lambda found: found)
+    form = exchange.data.format
+    headers = {"content-type": _EXPORT_TYPES[form], "content-disposition": f'attachment; filename="export.{form}"'}
+    return Answer(200, await export_pieces(experiment, form), headers)
+
+
+# Operations
+
+
+async def _healthz(_service: Service, _exchange: Exchange) -> Answer:
+    return Answer(200, b'{"status":"ok"}')
+
+
+async def _readyz(service: Service, _exchange: Exchange) -> Answer:
+    await service.look()
+    return Answer(200, b'{"status":"ok"}')
+
+
+async def _metrics(service: Service, exchange: Exchange) -> Answer:
+    _key(exchange).require(api.READERS)
+    text = await service.numbers()
+    return Answer(200, text.encode(), {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+_HANDLERS: dict[str, Handler] = {
+    "ask": _ask,
+    "ask_many": _ask_many,
+    "tell": _tell,
+    "tell_many": _tell_many,
+    "correct": _correct,
+    "list": _list,
+    "create": _create,
+    "export": _export,
+    "healthz": _healthz,
+    "readyz": _readyz,
+    "metrics": _metrics,
+}
+"""Verbs that are not one call of a method of an experiment."""
+
+
+def _key(exchange: Exchange) -> Key:
+    assert exchange.key is not None  # noqa: S101
+    return exchange.key

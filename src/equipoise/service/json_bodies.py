@@ -1,0 +1,221 @@
+"""JSON in and out: bodies and queries become structs of the API's table, answers become bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+import numpy as np
+
+from equipoise.errors import InvalidInput, visible
+from equipoise.experiment.names import DEEPEST_DATA, is_deeper
+from equipoise.service.error_responses import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+_DEEPEST = 2 * DEEPEST_DATA
+"""More than free data may have with everything around it, and less than any JSON parser can take."""
+_UNITS = frozenset(("units", "rewards"))
+"""Fields that hold several units."""
+_VALUES_AT_ONCE = 10_000
+"""Values of a long list to encode at a time, which takes a millisecond."""
+_TOKEN = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
+_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`")
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+
+
+def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units: int) -> _Struct:
+    """Return a body as the struct of its endpoint.
+
+    Examples
+    --------
+    >>> from equipoise.api import NewReward
+    >>> decode_body(msgspec.json.Decoder(NewReward), b'{"reward": "high"}', 10)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: reward: expected number; got 'high'
+    """
+    if not body:
+        raise InvalidInput("the body: field required")
+    try:
+        found = decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = _decode_any(body)
+        if isinstance(data, dict):
+            _check_units(data, most_units)
+        raise InvalidInput(_sentence(error, data, decoder.type)) from None
+    if body.count(b":") > 1:  # with one colon there is one key, and no nesting
+        if _may_be_deep(body):
+            _decode_any(body)
+        else:
+            _refuse_duplicate_keys(body)
+    if not _UNITS.isdisjoint(found.__struct_fields__):
+        _check_units(found, most_units)
+    return found
+
+
+def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
+    """Return the parameters of an address as a struct.
+
+    Examples
+    --------
+    >>> from equipoise.api import Points
+    >>> decode_query(Points, {"points": "20"}).points
+    20
+    """
+    data: dict[str, Any] = dict(given)
+    for name, hint in get_type_hints(kind).items():
+        if name in data and hint in (int, float):
+            try:
+                data[name] = hint(data[name])
+            except ValueError:
+                continue  # which the struct refuses
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(_sentence(error, given, kind)) from None
+
+
+def _decode_any(body: bytes) -> Any:
+    """Return the JSON of a body, whatever it says; refuse what is not JSON."""
+    try:
+        data = msgspec.json.decode(body)
+        if _may_be_deep(body) and is_deeper(data, _DEEPEST):
+            raise RecursionError
+    except UnicodeDecodeError:
+        raise _not_json("it is not UTF-8") from None
+    except msgspec.DecodeError as error:
+        text = str(error).removeprefix("JSON is malformed: ").split(" - at ")[0]
+        raise _not_json(text[:1].lower() + text[1:]) from None
+    except RecursionError:
+        raise _not_json(f"it is nested deeper than {_DEEPEST}") from None
+    _refuse_duplicate_keys(body)
+    return data
+
+
+def _not_json(reason: str) -> Refused:
+    return Refused(400, f"the body must be JSON; {visible(reason)}")
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Return whether a body has enough brackets to be nested too deeply; few have."""
+    return body.count(b"{") + body.count(b"[") > _DEEPEST
+
+
+def _refuse_duplicate_keys(body: bytes) -> None:
+    """Refuse a key that occurs twice in one object: no two parsers agree on its value."""
+    found = duplicate_key(body)
+    if found is not None:
+        raise _not_json(f"duplicate key {found!r} in an object")
+
+
+def duplicate_key(body: bytes) -> str | None:
+    """Return a key that occurs twice in one object, for a body that is JSON.
+
+    Examples
+    --------
+    >>> duplicate_key(b'{"unit": "a", "attributes": {"unit": "b"}}'), duplicate_key(b'[{"a": 1, "a": 1}]')
+    (None, 'a')
+    """
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if len({name for name, _ in pairs}) < len(pairs):
+            seen: set[str] = set()
+            for name, _ in pairs:
+                if name in seen:
+                    found.append(name)
+                    break
+                seen.add(name)
+
+    json.loads(body, object_pairs_hook=look)
+    return found[0] if found else None
+
+
+def _check_units(data: Any, most: int) -> None:
+    """Refuse more units than one request may have."""
+    for name in _UNITS:
+        units = data.get(name) if isinstance(data, dict) else getattr(data, name, None)
+        if isinstance(units, list) and len(units) > most:
+            raise InvalidInput(f"a request may have at most {most:,} units; got {len(units):,}")
+
+
+def _sentence(error: Exception, data: Any, kind: Any) -> str:
+    """Return what is wrong in the shape of all our errors: where, what was expected, what was got."""
+    text, _, path = str(error).partition(" - at `$")
+    place, value = "", data
+    for name, index in _TOKEN.findall(path.rstrip("`")):
+        if index.isdigit():
+            place, value = f"{place}[{index}]", value[int(index)]
+            continue
+        # Only floors are a dictionary of numbers, and msgspec does not say which of them is none.
+        key = name or next(one for one, number in value.items() if type(number) not in (int, float))
+        place, value = f"{place}.{key}" if place else key, value[key]
+    if field := _FIELD.fullmatch(text):
+        where = f"{place}.{field[2]}" if place else field[2]
+        return visible(f"{where}: {'field required' if field[1] == 'missing required' else 'unknown field'}")
+    if text.startswith("Invalid enum value"):
+        text = f"Expected {' or '.join(map(repr, get_args(get_type_hints(kind)[place])))}"
+    text = re.sub(r"`(.*?)`", lambda types: _json_types(types[1]), text.partition(", got ")[0])
+    return visible(f"{place or 'the body'}: {text[:1].lower()}{text[1:]}; got {_short(value)}")
+
+
+def _json_types(types: str) -> str:
+    return " or ".join(_JSON_TYPES.get(one, one) for one in types.split(" | "))
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def encode(data: Mapping[str, Any]) -> bytes:
+    """Return data as JSON, in which NaN becomes null.
+
+    Examples
+    --------
+    >>> encode({"arms": ("a", "b"), "mean": [[0.5, float("nan")]]})
+    b'{"arms":["a","b"],"mean":[[0.5,null]]}'
+    """
+    return b"".join(_pieces(data))
+
+
+def _pieces(data: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield the JSON of data, long lists a part at a time: other threads wait while a value is encoded."""
+    yield b"{"
+    for place, (name, value) in enumerate(data.items()):
+        yield (b"," if place else b"") + encode_value(name) + b":"
+        if isinstance(value, (list, tuple, np.ndarray)):
+            yield b"["
+            yield from _parts(value)
+            yield b"]"
+        else:
+            yield encode_value(value)
+    yield b"}"
+
+
+def _parts(rows: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
+    """Yield the text between the brackets of a list."""
+    if not len(rows):
+        return
+    width = len(rows[0]) if hasattr(rows[0], "__len__") else 1  # about the number of values in a row
+    step = max(1, _VALUES_AT_ONCE // max(1, width))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        listed = part.tolist() if isinstance(part, np.ndarray) else part
+        yield (b"," if start else b"") + encode_value(listed)[1:-1]
+
+
+def encode_value(value: Any) -> bytes:
+    """Return a value as JSON."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # half a surrogate pair, which free data may hold; JSON can, when escaped
+        return json.dumps(value).encode()
