@@ -40,12 +40,7 @@ def arms(n_arms: int) -> tuple[FloatArray, FloatArray]:
 
 @numba.njit
 def resolve_many(
-    mean: FloatArray,
-    std: FloatArray,
-    changes: FloatArray,
-    importance: FloatArray,
-    work: FloatArray,
-    state: FloatArray,
+    mean: FloatArray, std: FloatArray, changes: FloatArray, importance: FloatArray, work: FloatArray, state: FloatArray
 ) -> int:
     """Change one mean at a time, as a pull does, and solve again; return how often that was from scratch."""
     floor, scalars = np.zeros(mean.size), np.zeros(incremental.SCALARS)

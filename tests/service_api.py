@@ -14,10 +14,7 @@ from equipoise import errors
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """Never used, but to read the certificates of all authorities for every client takes longer than most tests."""
 
-SAFE = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-}
+SAFE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 NAMELESS = {404, 405, 421, 500}
 """Refusals of HTTP itself, which are no error of the library."""
 

@@ -62,8 +62,7 @@ def test_compiling_is_announced_once_unless_it_is_to_be_quiet(quiet: bool, capsy
 
 
 @pytest.mark.parametrize(
-    ("command", "quiet"),
-    [("allocate", False), ("simulate", False), ("simulate", True), ("ask", False), ("ask", True)],
+    ("command", "quiet"), [("allocate", False), ("simulate", False), ("simulate", True), ("ask", False), ("ask", True)]
 )
 def test_commands_say_that_they_compile_unless_they_are_to_be_quiet(
     command: str, quiet: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

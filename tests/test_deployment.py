@@ -548,11 +548,7 @@ def silent_server(taken):
 def test_nginx_tries_another_machine_unless_an_experiment_is_made(path, n_sent, tmp_path):
     """A client knows of what it repeated itself that an experiment which is there already may be its own."""
     taken = []
-    with (
-        silent_server(taken) as first,
-        silent_server(taken) as second,
-        nginx(first, tmp_path, second) as (address, _),
-    ):
+    with silent_server(taken) as first, silent_server(taken) as second, nginx(first, tmp_path, second) as (address, _):
         answer = httpx.post(address + path, json={}, verify=False, timeout=60)  # noqa: S501
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert taken == [f"POST {path}"] * n_sent

@@ -32,7 +32,7 @@ from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
 from equipoise.store import Store, sqlite
-from equipoise.testing.experiment_case import StoppedClock
+from equipoise.testing.unit_contract import StoppedClock
 
 ARMS = ["line", "pie", "none"]
 BALANCE = eq.ForcingBalance(reward_weight=0.6)
@@ -693,10 +693,7 @@ def test_a_dropped_unit_stays_dropped():
             eq.WaitForReward(window_seconds=60, hold=True),
             "wait for ever; overdue after 1 minute; rewards are held until then",
         ),
-        (
-            eq.DefaultReward(value=0, window_seconds=60),
-            "count 0 after 1 minute; late rewards replace it",
-        ),
+        (eq.DefaultReward(value=0, window_seconds=60), "count 0 after 1 minute; late rewards replace it"),
         (
             eq.DropUnit(window_seconds=60, hold=True, late="count"),
             "drop after 1 minute; late rewards count; rewards are held until then",

@@ -74,10 +74,7 @@ def test_one_message_may_have_many_statements_and_begins_a_transaction(connectio
 
 def test_a_statement_is_prepared_once_and_outlives_a_rollback(connection):
     for _ in range(8):
-        assert connection.send(Statement("SELECT 1 + $1::int", b"1"), Statement("SELECT 7")) == [
-            [(2,)],
-            [(7,)],
-        ]
+        assert connection.send(Statement("SELECT 1 + $1::int", b"1"), Statement("SELECT 7")) == [[(2,)], [(7,)]]
         connection.rollback()
     rows = connection.execute("SELECT statement FROM pg_prepared_statements").fetchall()
     assert {row[0] for row in rows} == {"BEGIN", "SELECT 1 + $1::int", "SELECT 7"}

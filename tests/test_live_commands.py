@@ -18,7 +18,7 @@ from command_runner import Result, Runner
 
 import equipoise as eq
 from equipoise.cli import unit_commands as feeding
-from equipoise.cli.unit_files import Row
+from equipoise.cli.input_files import Row
 from equipoise.status_table import status_lines
 
 SOURCE = Path(eq.__file__).parent
@@ -117,19 +117,13 @@ def test_options_and_a_file_make_what_the_library_makes(run: Runner) -> None:
         direction="minimise",
         failure_probability=0.1,
         missing=eq.DefaultReward(value=0, window_seconds=14 * 86_400, hold=True, late="ignore"),
-        stopping=[
-            eq.Budget(units=5000),
-            eq.Deadline(at="2027-06-30T18:00:00+02:00"),
-            eq.Precision(half_width=2.5),
-        ],
+        stopping=[eq.Budget(units=5000), eq.Deadline(at="2027-06-30T18:00:00+02:00"), eq.Precision(half_width=2.5)],
         metadata={"school": "Hill Road"},
     )
     assert run("create", "options", *[part for option in OPTIONS for part in option]).code == 0
     Path("reading.toml").write_text(FILE)
     assert run("create", "--file", "reading.toml") == Result(
-        0,
-        "reading: 3 arms, ForcingBalance(reward_weight=0.8, forcing=0.5), seed 7, in sqlite:///equipoise.db\n",
-        "",
+        0, "reading: 3 arms, ForcingBalance(reward_weight=0.8, forcing=0.5), seed 7, in sqlite:///equipoise.db\n", ""
     )
     made = [next(iter(eq.Experiment.open(STORE, name).events())).details for name in ("library", "options", "reading")]
     assert made[0] == made[1] == made[2]

@@ -197,9 +197,7 @@ def test_without_pooling_only_the_unit_comes_from_the_other_arms():
 
 
 @given(
-    scale=st.floats(1e-9, 1e9),
-    shift=st.floats(-1e3, 1e3),
-    pulls=st.lists(st.integers(4, 500), min_size=6, max_size=6),
+    scale=st.floats(1e-9, 1e9), shift=st.floats(-1e3, 1e3), pulls=st.lists(st.integers(4, 500), min_size=6, max_size=6)
 )
 def test_the_unit_of_the_rewards_makes_no_difference(scale, shift, pulls):
     mean, std = np.array([0.3, 1.0, 1.2, 0.1, 2.0, 1.1]), np.array([1.0, 0.4, 1.3, 0.9, 1.0, 0.6])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,17 +15,6 @@ def test_every_public_name_exists_and_is_documented():
         value = getattr(eq, name)
         assert callable(value) or isinstance(value, eq.Objective), name
         assert value.__doc__, name
-
-
-def test_names_for_type_checkers_are_the_names_at_run_time():
-    tree = ast.parse(Path(eq.__file__).read_text())
-    imported = {
-        alias.asname
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("equipoise.")
-        for alias in node.names
-    }
-    assert imported == {*eq.__all__, "__version__"}
 
 
 def test_unknown_names_are_attribute_errors():

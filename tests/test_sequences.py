@@ -65,12 +65,7 @@ def test_a_fixed_interval_is_not_covered_at_all_times():
     assert share_ever_missed(*draw("fair coin"), textbook, LOOKS) > 2 * DELTA
 
 
-@given(
-    st.integers(1, 10**9),
-    st.floats(0, 0.5),
-    st.floats(1e-4, 0.5),
-    st.floats(1e-6, 1e6),
-)
+@given(st.integers(1, 10**9), st.floats(0, 0.5), st.floats(1e-4, 0.5), st.floats(1e-6, 1e6))
 def test_bounded_radius_shrinks_with_rewards_and_grows_with_spread(n, std, delta, scale):
     counts, stds = [n, 2 * n, n, n], [std * scale, std * scale, std * scale / 2, 0.5 * scale]
     here, more, calmer, wildest = bounded_mean_radius(counts, stds, failure_probability=delta, reward_range=scale)

@@ -512,9 +512,7 @@ def test_pages_of_other_sites_may_not_call_by_default(api):
     answer = api("GET", "/experiments", headers={"origin": "https://school.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
     preflight = api(
-        "OPTIONS",
-        ASK,
-        headers={"origin": "https://school.example", "access-control-request-method": "POST"},
+        "OPTIONS", ASK, headers={"origin": "https://school.example", "access-control-request-method": "POST"}
     )
     assert preflight.status_code == 405
     assert not [name for name in preflight.headers if name.startswith("access-control")]

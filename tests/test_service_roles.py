@@ -183,8 +183,7 @@ def test_an_administrator_of_one_experiment_may_make_that_one_and_no_other(here)
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["", "Bearer", "Basic {key}", "{key}", "Bearer {key}x", "Bearer x{key}", "Bearer {key} {key}", "Bearer é"],
+    "header", ["", "Bearer", "Basic {key}", "{key}", "Bearer {key}x", "Bearer x{key}", "Bearer {key} {key}", "Bearer é"]
 )
 def test_a_key_that_is_sent_wrongly_is_no_key(here, header):
     key = create_key(here.service.store, role="admin")[1]

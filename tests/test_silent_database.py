@@ -224,12 +224,7 @@ def test_a_machine_that_does_not_answer_is_noticed_by_tcp(store):
             assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
             found = [
                 ours.getsockopt(socket.IPPROTO_TCP, option)
-                for option in (
-                    socket.TCP_KEEPIDLE,
-                    socket.TCP_KEEPINTVL,
-                    socket.TCP_KEEPCNT,
-                    socket.TCP_USER_TIMEOUT,
-                )
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
             ]
     assert found == [15, 5, 3, 30_000]
 

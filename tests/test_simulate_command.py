@@ -223,11 +223,7 @@ def test_a_weight_that_every_policy_sets_itself_is_told(run: Any) -> None:
         (["study.toml", "--checkpoints", "5.5"], 2, "error: --checkpoints must be a whole number; got 5.5"),
         (["study.toml", "--checkpoints", "500"], 2, "error: --checkpoints must be at most 400; got 500"),
         (["--mean", "1,2", "--std", "1,-1"], 2, "error: --std must not be negative; got -1 for arm 2"),
-        (
-            ["--mean", "1,2", "--std", "1,1e300", "--policy", "Uniform", "--horizon", "5"],
-            2,
-            "got 1e+300 for arm 2",
-        ),
+        (["--mean", "1,2", "--std", "1,1e300", "--policy", "Uniform", "--horizon", "5"], 2, "got 1e+300 for arm 2"),
         (["study.toml", "--frame", "x.txt"], 2, "a file for a frame must end in .csv or .parquet; got 'x.txt'"),
         (["study.toml", "--json", "--csv"], 2, "give --json or --csv; got both"),
         ([*TWO, "--policy", "Uniform"], 2, "error: --horizon is missing\nhint: give "),

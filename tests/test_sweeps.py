@@ -199,11 +199,7 @@ NAMES = "known are "
         ("[50, 200]", "[\n50,\n'x']", "horizon must be a whole number; got 'x'"),
         ("seed = 3", "checkpoints = [5, 500]", "checkpoints must be at most 200; got 500"),
         ('"gaussian"', '"gausian"', "arms.kind must be one of gaussian, bernoulli, uniform, beta, empirical; got"),
-        (
-            "std = ",
-            "stds = ",
-            "arms: unknown key 'stds'; allowed are kind, mean, std, names, file",
-        ),
+        ("std = ", "stds = ", "arms: unknown key 'stds'; allowed are kind, mean, std, names, file"),
         ("std = [1, 0.5, 2]\n", "", "arms.std is missing; needed are mean, std"),
         ("std = [1, 0.5, 2]", "std = [1, 0.5]", "arms.std must have 3 entries, one per arm; got 2"),
         ("[1, 0.5, 2]", "[\n1, # [\n-0.5,\n2]", "arms.std must not be negative; got -0.5 for arm 2"),
@@ -308,10 +304,7 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
             'horizon = 5\n[arms]\nfile = "nowhere.csv"\n[[policies]]\nname = "UCB"',
             "study.toml: arms.file: cannot read nowhere.csv: No such file or directory",
         ),
-        (
-            'horizon = 5\n[arms]\nfile = 3\n[[policies]]\nname = "UCB"',
-            "study.toml: arms.file must be text; got 3",
-        ),
+        ('horizon = 5\n[arms]\nfile = 3\n[[policies]]\nname = "UCB"', "study.toml: arms.file must be text; got 3"),
         ('horizon = """', "study.toml: expected TOML; "),
     ],
 )

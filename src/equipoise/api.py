@@ -7,7 +7,7 @@ documentation are made from it. A new verb is a row here, a method of `Experimen
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
+from datetime import datetime
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -202,9 +202,7 @@ ToldRewards = _answer(
     "ToldRewards", "Rewards of several units, in the order of the request.", rewards=_list(ToldReward)
 )
 Listing = _answer(
-    "Listing",
-    "The experiments that the key may see, oldest first.",
-    experiments=_list(records.ExperimentSummary),
+    "Listing", "The experiments that the key may see, oldest first.", experiments=_list(records.ExperimentSummary)
 )
 Events = _answer("Events", "A page of the log; pass `next` as `after` to go on.", events=_list(records.Event), next=int)
 _Counts, _Means = list[list[int]], list[list[float | None]]
@@ -388,11 +386,7 @@ ENDPOINTS = (
     _change("pause", "POST", f"{_EXPERIMENT}/pause", "Pause enrolment", "Take no new units for a while."),
     _change("resume", "POST", f"{_EXPERIMENT}/resume", "Resume enrolment", "Take new units again after a pause."),
     _change(
-        "stop",
-        "POST",
-        f"{_EXPERIMENT}/stop",
-        "Stop enrolment",
-        "Take no more new units; rewards are still recorded.",
+        "stop", "POST", f"{_EXPERIMENT}/stop", "Stop enrolment", "Take no more new units; rewards are still recorded."
     ),
     _change(
         "settle",

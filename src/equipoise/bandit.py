@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 
@@ -14,10 +16,6 @@ from equipoise.errors import InvalidInput, UnexpectedReward, UnknownArm
 from equipoise.files import replacing
 from equipoise.policies import Choice, Policy
 from equipoise.stats import ArmStats, checked_reward
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
 
 FORMAT = "equipoise-bandit/1"
 
@@ -53,12 +51,7 @@ class Bandit:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        n_arms: int | None = None,
-        *,
-        arms: Sequence[str] | None = None,
-        seed: int = 0,
+        self, policy: Policy, n_arms: int | None = None, *, arms: Sequence[str] | None = None, seed: int = 0
     ) -> None:
         from equipoise.kernels.random import decision_uniform
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray
 
 
 def number_between(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:

@@ -31,12 +31,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, Self, TypeAlias
 
 ParameterPath: TypeAlias = tuple[str | int, ...]
 """Keys and positions that lead to a value, such as ("policies", 0, "forcing")."""

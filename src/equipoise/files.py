@@ -8,14 +8,12 @@ import math
 import os
 import sys
 import tomllib
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, UnknownName, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
 
 STDIN = "-"
 """The path that stands for standard input."""

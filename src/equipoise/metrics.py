@@ -5,18 +5,15 @@ Arrays have arms on their last axis; other axes (policy, replication, checkpoint
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.objective import checked_problem
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray, IntArray
 
 
 def reward(frequency: FloatArray, true_mean: FloatArray) -> FloatArray:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
-
 
 LARGEST_HORIZON = 10**15
 """More pulls than this are no longer whole numbers in double precision, with the differences between them."""
@@ -139,12 +135,7 @@ def optimal_allocation(
 
 
 def optimal_pulls(
-    mean: ArrayLike,
-    std: ArrayLike,
-    *,
-    horizon: int,
-    reward_weight: float,
-    floor: ArrayLike = 0.0,
+    mean: ArrayLike, std: ArrayLike, *, horizon: int, reward_weight: float, floor: ArrayLike = 0.0
 ) -> IntArray:
     """Return whole numbers of pulls for a horizon: the best within one pull of horizon * allocation.
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
 from equipoise.serialization import Value
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from equipoise._types import FloatArray
 
 # Where the bisection for an objective known only by its derivative ends: shares below this are as good as none.
 _SMALLEST_SHARE = 1e-18

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.errors import NoSuchWeight
 from equipoise.objective import checked_problem
 from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray
 
 
 @dataclass(frozen=True)

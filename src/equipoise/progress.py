@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Self
-
     Progress = Callable[[int, int], None]
 
 

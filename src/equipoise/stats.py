@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from types import ModuleType
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput, UnknownArm
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
 
 LARGEST_COUNT = 10**15
 """Counts beyond this are refused; they would not be whole numbers as doubles."""

@@ -6,6 +6,7 @@ import math
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -15,8 +16,6 @@ from equipoise.policies import Policy
 from equipoise.terminal import aligned, padded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.text import Text
 
     from equipoise.experiment import ArmStatus, Progress, Status

@@ -10,19 +10,18 @@ import math
 import shutil
 import sys
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rich.cells import cell_len
 
+from equipoise._types import FloatArray
 from equipoise.serialization import json_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from equipoise._types import FloatArray
     from equipoise.arm_tables import ArmTable
     from equipoise.charts import AllocationRecord
     from equipoise.pareto import Frontier

@@ -6,14 +6,4 @@ from equipoise.arms.empirical import Empirical
 from equipoise.arms.mixed import Mixed
 from equipoise.arms.parametric import Bernoulli, Beta, Gaussian, UniformBetween
 
-__all__ = [
-    "Arms",
-    "Bernoulli",
-    "Beta",
-    "Distributions",
-    "Drawing",
-    "Empirical",
-    "Gaussian",
-    "Mixed",
-    "UniformBetween",
-]
+__all__ = ["Arms", "Bernoulli", "Beta", "Distributions", "Drawing", "Empirical", "Gaussian", "Mixed", "UniformBetween"]

@@ -5,21 +5,17 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.serialization import plain
 from equipoise.stats import LARGEST_REWARD
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
 
 
 class Arms(ABC):

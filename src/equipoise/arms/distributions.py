@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, reward_kernel
 from equipoise.errors import InvalidInput
 from equipoise.serialization import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray
 
 _GRID = np.concatenate([[1e-6, 1e-3], (np.arange(32) + 0.5) / 32, [1 - 1e-3, 1 - 1e-6]])
 """Where distributions are compared; never change it, or runs saved before are taken for those of other arms."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from equipoise._types import FloatArray
 from equipoise.arms.arms import Arms, Drawing, checked_names, drawing_of, keep, keep_moments, reward_kernel
 from equipoise.errors import EquipoiseError, InvalidInput, visible
 from equipoise.files import CsvRows, decoded
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

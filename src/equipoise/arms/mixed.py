@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.arms.arms import Arms, Drawing, checked_names, keep, keep_moments, reward_kernel
 from equipoise.errors import InvalidInput
 from equipoise.serialization import plain
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)

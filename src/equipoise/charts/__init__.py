@@ -10,7 +10,6 @@ Examples
 """
 
 from equipoise.charts.bands import Band
-from equipoise.charts.chart_files import ENDINGS, checked_chart_path, save_chart
 from equipoise.charts.curves import METRICS, CurvesRecord, curves_chart, curves_record
 from equipoise.charts.frontiers import (
     FrontierRecord,
@@ -37,6 +36,7 @@ from equipoise.charts.shares_over_time import (
     arm_share_record,
     tracking_chart,
 )
+from equipoise.charts.style import ENDINGS, checked_chart_path, save_chart
 
 __all__ = [
     "ENDINGS",

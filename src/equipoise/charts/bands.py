@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from equipoise import metrics
+from equipoise._types import FloatArray
 from equipoise.charts.style import altair
 from equipoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray
 
 QUANTILES = (0.05, 0.95)
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from equipoise import checks
+from equipoise._types import IntArray
 from equipoise.charts import bands, style
 from equipoise.charts.frontiers import ERROR_TITLE, REWARD_TITLE
 from equipoise.errors import InvalidInput
-from equipoise.simulation.runs import weights_of
+from equipoise.simulation.runs import Runs, weights_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import IntArray
     from equipoise.charts.style import AnyChart
     from equipoise.policies import Policy
-    from equipoise.simulation.runs import Runs
 
 
 class _Metric(NamedTuple):
@@ -169,11 +167,7 @@ def curves_chart(record: CurvesRecord, *, log_scale: bool = False, band: bool = 
     at = "" if record.reward_weight is None else f" (reward weight {record.reward_weight:.4g})"
     who = f"{names[0]}: {what}" if len(names) == 1 else what.capitalize()
     return style.styled(
-        style.titled(
-            alt.layer(*areas, lines).properties(width=width, height=320),
-            f"{who} over time{at}",
-            notes,
-        )
+        style.titled(alt.layer(*areas, lines).properties(width=width, height=320), f"{who} over time{at}", notes)
     )
 
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.charts import style
 from equipoise.errors import InvalidInput, NoSuchWeight
 from equipoise.objective import error, reward
 from equipoise.pareto import Frontier, frontier, weight_for_error
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
     from equipoise.charts.style import AnyChart
     from equipoise.policies import Policy
-    from equipoise.simulation.runs import Runs
 
 ERROR_TITLE = "error (average error of the means, times the square root of pulls)"
 REWARD_TITLE = "average reward per pull"
@@ -162,11 +159,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
     widest = [int(inside[shares[inside, place].argmax()]) for place in range(len(record.arms))]
     names = style.labels(record.arms)
     named = [
-        {
-            "name": name,
-            "reward_weight": float(weights[at]),
-            "middle": float(top[at, place] - shares[at, place] / 2),
-        }
+        {"name": name, "reward_weight": float(weights[at]), "middle": float(top[at, place] - shares[at, place] / 2)}
         for place, (name, at) in enumerate(zip(names, widest, strict=True))
         if shares[at, place] >= 0.04
     ]

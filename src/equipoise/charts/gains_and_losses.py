@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.charts.style import BLUE, GREY, VERMILION, altair, styled, titled
+from equipoise._types import FloatArray
+from equipoise.charts.style import BLUE, GREY, VERMILION, AnyChart, altair, styled, titled
 from equipoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
-    from equipoise.charts.style import AnyChart
 
 DIAL, RIVAL, OTHER, START = "dial", "rival", "other", "start"
 """Kinds of points: positions of the dial, and of another one, both joined by lines; other ways; and the start."""

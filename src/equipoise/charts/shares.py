@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.charts import bands, style
 from equipoise.objective import error, optimal_allocation, optimal_pulls, reward, tradeoff
-from equipoise.simulation.runs import place_of
+from equipoise.simulation.runs import Runs, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
     from equipoise.charts.style import AnyChart
     from equipoise.policies import Policy
-    from equipoise.simulation.runs import Runs
 
 MOST_BARS = 80
 """Arms that are shown; of more, those with the largest shares."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.charts import bands, style
 from equipoise.objective import optimal_allocation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray, IntArray
     from equipoise.charts.style import AnyChart
     from equipoise.policies import Policy
     from equipoise.simulation.runs import Runs

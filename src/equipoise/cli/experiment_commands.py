@@ -1,5 +1,6 @@
 """Commands that make, change, copy or list experiments and their arms."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,8 +30,6 @@ from equipoise.cli.stores import (
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from equipoise.experiment import Experiment
     from equipoise.store import Store
 
@@ -102,7 +101,7 @@ def create(
 ) -> None:
     """Make an experiment, from options or a TOML file."""
     from equipoise import arm_tables
-    from equipoise.cli.experiment_file import Description
+    from equipoise.cli.input_files import Description
 
     given = {
         "name": name,

@@ -357,13 +357,7 @@ def reproduce(
         with html_report.ReportWriter(out) as writer:
             with terminal_report.TerminalReport(chosen, quick=quick, quiet=quiet, results=not as_json) as terminal:
                 result = reproduction.reproduce(
-                    items or (),
-                    folder=out,
-                    quick=quick,
-                    again=again,
-                    treefrog=arms,
-                    workers=workers,
-                    on_progress=show,
+                    items or (), folder=out, quick=quick, again=again, treefrog=arms, workers=workers, on_progress=show
                 )
             page = writer.write(result)
     except KeyboardInterrupt:

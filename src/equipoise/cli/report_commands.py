@@ -5,6 +5,7 @@ import itertools
 import json
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
     Key,
+    StoredExperiments,
     StoreUrl,
     Who,
     experiments_at,
@@ -25,9 +27,6 @@ from equipoise.cli.stores import (
 from equipoise.errors import EquipoiseError, InvalidInput, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from equipoise.cli.stores import StoredExperiments
     from equipoise.client import Client
     from equipoise.experiment import Event, Experiment, Status
 
@@ -223,11 +222,7 @@ def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None
 
 
 def rebuild(
-    names: Names = None,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
+    names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
 ) -> None:
     """Write statistics and everything else that is kept from the log anew."""
 

@@ -159,7 +159,7 @@ def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJso
 
 
 def _instant(text: str, now: datetime) -> datetime:
-    from equipoise.cli.experiment_file import duration
+    from equipoise.cli.input_files import duration
 
     if text.strip().isdecimal():  # which elsewhere are seconds, and here hardly ever
         raise InvalidInput.of("expires", f"needs a unit, such as {text.strip()}d for days", text)

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -10,9 +12,6 @@ from equipoise.cli.options import option
 from equipoise.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from equipoise.client import Client
     from equipoise.experiment import Experiment, ExperimentSummary
     from equipoise.store import Store

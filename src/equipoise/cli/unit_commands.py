@@ -10,16 +10,7 @@ import typer
 
 from equipoise.cli.exit_codes import INTERRUPTED, error_text
 from equipoise.cli.options import AsJson, Quiet, option
-from equipoise.cli.stores import (
-    DEFAULT_STORE,
-    ExperimentName,
-    Key,
-    StoreUrl,
-    Who,
-    note,
-    open_experiment,
-    print_answer,
-)
+from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, Who, note, open_experiment, print_answer
 from equipoise.errors import (
     EquipoiseError,
     InvalidInput,
@@ -32,7 +23,7 @@ from equipoise.errors import (
 )
 
 if TYPE_CHECKING:
-    from equipoise.cli.unit_files import Row
+    from equipoise.cli.input_files import Row
     from equipoise.experiment import ToldReward
 
 KeepGoing = Annotated[bool, option("--keep-going", "Units", None, "Go on after a line that is refused.")]
@@ -66,7 +57,7 @@ def ask(
         found = experiment.ask(unit, _object(attributes))
         print_answer(found._asdict(), found.arm, as_json)
         return
-    from equipoise.cli.unit_files import read_units
+    from equipoise.cli.input_files import read_units
 
     source, rows = read_units(str(file))
     write, new = _writer(as_json), Counter[bool]()
@@ -143,7 +134,7 @@ def tell(
     if unit is not None and reward is not None:
         _print_rewards(experiment.tell(unit, reward), "told before", as_json)
         return
-    from equipoise.cli.unit_files import read_rewards
+    from equipoise.cli.input_files import read_rewards
 
     source, rows = read_rewards(str(file))
     counts: Counter[str] = Counter()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
-from equipoise.experiment import commands
+from equipoise.experiment import Configuration, commands
 from equipoise.experiment.names import checked_unit
 from equipoise.experiment.records import (
     Assignment,
@@ -20,12 +22,7 @@ from equipoise.experiment.records import (
 )
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import AsyncIterator, Iterable, Mapping
-    from typing import IO
-
     from equipoise.client.client import AsyncClient
-    from equipoise.experiment import Configuration
 
 _PAGE = 1_000
 
@@ -59,8 +56,7 @@ class AsyncRemoteExperiment:
         return found
 
     async def ask_many(
-        self,
-        units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None],
+        self, units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None]
     ) -> list[Assignment]:
         """Return the arms of several units: what as many single asks would give.
 

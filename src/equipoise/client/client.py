@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self, Unpack
 
 from equipoise.client.async_experiment import AsyncRemoteExperiment
 from equipoise.client.http_backend import HttpBackend, create_call, list_call
 from equipoise.client.transport import AsyncTransport, Settings, Transport
-from equipoise.experiment import Experiment
+from equipoise.experiment import Experiment, configuration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from equipoise.experiment import configuration
     from equipoise.experiment.experiment import Summaries
 
 

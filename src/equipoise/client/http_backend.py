@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, get_type_hints
 from urllib.parse import quote, urlencode
@@ -22,8 +23,6 @@ from equipoise.experiment import Experiment, commands, records
 from equipoise.experiment.names import LONGEST_NAME, checked_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from equipoise.experiment.configuration import Settings
 
 MOST_UNITS = 1_000
@@ -103,7 +102,7 @@ class HttpBackend:
 
     def export(self, target: Any, form: str | None) -> Any:
         """Download the table of units."""
-        from equipoise.client.download import downloading
+        from equipoise.client.transport import downloading
         from equipoise.experiment.export import export_target
 
         chosen, path = export_target(target, form)

@@ -7,16 +7,14 @@ import json
 import logging
 import random
 import ssl
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from equipoise import errors
 from equipoise.errors import EquipoiseError, Hint, ServiceError, StoreMismatch, StoreUnavailable, UpgradeNeeded, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 HEADER, EVENT_HEADER, HINT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event", "X-Equipoise-Hint"
 TRY_AGAIN = frozenset({502, 503, 504})

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.charts import TrackingRecord
-from equipoise.experiment import Budget, DropUnit, Precision
+from equipoise.experiment import Budget, DropUnit, Precision, Status
 from equipoise.objective import optimal_allocation
 from equipoise.policies.pooled_balance import recommended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from equipoise._types import FloatArray
-    from equipoise.experiment import Status
     from equipoise.paper.real_experiments import RealExperiment
 
 NAME = "effort"

@@ -7,31 +7,26 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
 from equipoise import checks
+from equipoise.api import ADMIN
 from equipoise.charts import checked_chart_path, save_chart, tracking_chart
 from equipoise.client import Client
 from equipoise.demo.scenario import DAYS, MISSING, NAME, Clock, Trial
 from equipoise.errors import MissingExtra
-from equipoise.experiment import Experiment
-from equipoise.paper.real_experiments import effort_experiment
-from equipoise.service.keys import ADMIN, create_key
+from equipoise.experiment import Experiment, Status, Verification
+from equipoise.paper.real_experiments import RealExperiment, effort_experiment
+from equipoise.service.keys import create_key
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
 from equipoise.terminal import announce_compiling, counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Self
-
-    from equipoise.experiment import Status, Verification
-    from equipoise.paper.real_experiments import RealExperiment
 
 FOLDER = Path("demo-output")
 CHART = FOLDER / "demo.html"

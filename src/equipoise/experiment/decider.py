@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.policies.compiled import choosing_since
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from equipoise._types import FloatArray, IntArray
     from equipoise.experiment.configuration import Configuration
     from equipoise.kernels.assignment import Design
     from equipoise.policies import Policy

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from equipoise import kernels
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 from equipoise.experiment import commands
-from equipoise.experiment.changes import created_state
-from equipoise.experiment.commands import UnitRequest
+from equipoise.experiment.commands import Request, UnitRequest
+from equipoise.experiment.event_log import read_units
 from equipoise.experiment.names import checked_who
 from equipoise.experiment.plan import HANDLERS, MOST_SETTLED, Plan, plan
-from equipoise.experiment.state import FINISHED, keep_state, load_state
-from equipoise.experiment.units import read_units
-from equipoise.store import schema
+from equipoise.experiment.state import FINISHED, created_state, keep_state, load_state
+from equipoise.store import Prepared, Store, Transaction, schema
 from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from equipoise.experiment.commands import Request
     from equipoise.experiment.configuration import Configuration
-    from equipoise.store import Prepared, Store, Transaction
 
 
 def carry_out(store: Store, experiment: int, requests: Sequence[Request], *, together: bool) -> Plan:

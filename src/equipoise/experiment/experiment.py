@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
@@ -21,15 +23,10 @@ from equipoise.experiment.records import (
 )
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import IO
-
-    from equipoise.experiment.backend import Backend
+    from equipoise.experiment.backends import Backend, StoreBackend
     from equipoise.experiment.configuration import Configuration
     from equipoise.experiment.missing_rewards import MissingReward
     from equipoise.experiment.stopping import StoppingRule
-    from equipoise.experiment.store_backend import StoreBackend
     from equipoise.policies import Policy
     from equipoise.store import Store
 
@@ -145,8 +142,8 @@ class Experiment:
         who : str, optional
             Who does this, for the log; also for what is done with the object returned.
         """
+        from equipoise.experiment.backends import StoreBackend
         from equipoise.experiment.configuration import checked_settings
-        from equipoise.experiment.store_backend import StoreBackend
 
         configuration, pairs = checked_settings(
             arms=arms,
@@ -169,14 +166,14 @@ class Experiment:
     @classmethod
     def open(cls, store: Store | str, name: str, *, who: str | None = None) -> Experiment:
         """Return the experiment of that name."""
-        from equipoise.experiment.store_backend import StoreBackend
+        from equipoise.experiment.backends import StoreBackend
 
         return cls(StoreBackend.open(store, name, who))
 
     @classmethod
     def list(cls, store: Store | str) -> Summaries:
         """Return all experiments of a store, oldest first."""
-        from equipoise.experiment.store_backend import list_experiments
+        from equipoise.experiment.backends import list_experiments
 
         return list_experiments(store)
 
@@ -196,8 +193,7 @@ class Experiment:
         return found
 
     def ask_many(
-        self,
-        units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None],
+        self, units: Iterable[str | tuple[str, dict[str, Any] | None]] | Mapping[str, dict[str, Any] | None]
     ) -> Assignments:
         """Return the arms of several units: what as many single asks would give.
 
@@ -441,7 +437,7 @@ class Experiment:
 
     @property
     def _stored(self) -> StoreBackend:
-        from equipoise.experiment.store_backend import StoreBackend
+        from equipoise.experiment.backends import StoreBackend
 
         if not isinstance(self._backend, StoreBackend):
             raise InvalidInput(

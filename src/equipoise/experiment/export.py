@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import COUNTED, DEFAULT_VALUE, EXPIRED, REWARD, REWARDED, STATES, WAITING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from equipoise.experiment.state import State
     from equipoise.store import Transaction
 

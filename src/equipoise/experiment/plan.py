@@ -7,8 +7,9 @@ included, and a request that is refused leaves no trace in it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise.errors import (
     EnrolmentClosed,
@@ -19,19 +20,14 @@ from equipoise.errors import (
     RewardConflict,
     UnknownUnit,
 )
-from equipoise.experiment import changes, commands
-from equipoise.experiment.commands import Ask
+from equipoise.experiment import commands
+from equipoise.experiment import state as changes
+from equipoise.experiment.commands import Ask, Correct, Request, Tell
+from equipoise.experiment.event_log import Unit
 from equipoise.experiment.records import Assignment, ToldReward
-from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED
-from equipoise.experiment.units import Unit
+from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED, State
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import DEFAULT_VALUE, HELD, REWARD, STATES, UNIT_EVENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from equipoise.experiment.commands import Correct, Request, Tell
-    from equipoise.experiment.state import State
 
 
 def plan(

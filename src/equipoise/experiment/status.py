@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.errors import TooFewRewards
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
@@ -18,9 +20,6 @@ from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounde
 from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from equipoise._types import FloatArray
     from equipoise.experiment.state import State
     from equipoise.store import Store, Transaction
 

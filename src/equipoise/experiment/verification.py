@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from equipoise import kernels
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
-from equipoise.experiment.changes import apply_change, created_state
 from equipoise.experiment.records import Verification
-from equipoise.experiment.state import ENROLLING
+from equipoise.experiment.state import ENROLLING, State, apply_change, created_state
 from equipoise.kernels import log_replay
-from equipoise.store import schema
+from equipoise.store import Transaction, schema
 from equipoise.store.schema import ARM_COLUMNS
 from equipoise.unit_lifecycle import ASSIGNED, COUNTER_OF, IS_OPEN, OTHER, UNIT_EVENTS, WAITING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from equipoise.experiment.state import State
-    from equipoise.store import Transaction
 
 _CHANGED = ARM_COLUMNS.index("changed")  # no log says it
 _PENDING = """

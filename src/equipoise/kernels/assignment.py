@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled
 from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw
 from equipoise.kernels.random import decision_uniform
 
 if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
     from equipoise.kernels.rules import Rule
 
 ASSIGNED, PULLS, TRACKED = 0, 1, 2

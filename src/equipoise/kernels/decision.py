@@ -6,10 +6,10 @@ A wire format: whoever changes a result here, by a rounding only, raises `kernel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.pooling import believe
 from equipoise.kernels.random import draw_posterior, state_key
@@ -35,9 +35,6 @@ from equipoise.kernels.rules import (
 )
 from equipoise.kernels.solver import COLD, allocate
 from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
 
 RANDOM = -1
 """Returned in place of an arm when the arm is to be drawn from the probabilities."""
@@ -231,13 +228,7 @@ def write_target(
 
 @compiled
 def track(
-    tracking: int,
-    window: float,
-    mixing: float,
-    t: int,
-    target: FloatArray,
-    assigned: IntArray,
-    probability: FloatArray,
+    tracking: int, window: float, mixing: float, t: int, target: FloatArray, assigned: IntArray, probability: FloatArray
 ) -> int:
     """Return the arm to pull at step t, or `RANDOM` after writing the probabilities it is to be drawn with."""
     if tracking == SAMPLE:

@@ -8,13 +8,10 @@ objective without floors and with spread in every arm; `start` and `change` say 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from equipoise._types import FloatArray
 from equipoise.kernels.compiler import approximate, approximate_inlined
 from equipoise.kernels.solver import COLD, allocate, inverse_cube_roots, sum_of
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 GAP, FACTOR, ROOT, COST_ROOT, SHARE, COUNT, SCORE, SCRATCH = 0, 1, 2, 3, 4, 5, 6, 7
 ROWS = 8

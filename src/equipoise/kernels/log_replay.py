@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.assignment import Design, next_assignment
 from equipoise.kernels.compiler import compiled
 from equipoise.kernels.moments import add_reward
 from equipoise.unit_lifecycle import ASSIGNED, COUNTED, DEFAULT_VALUE, EXPIRED, NOTHING, OTHER, REWARD, WAITING
 
 if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
     from equipoise.kernels.rules import Rule
 
 COMPARE, PAUSE, TRUST = 0, 1, 2

@@ -10,15 +10,11 @@ A wire format: whoever changes a result here, by a rounding only, raises `kernel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import fused_multiply_add, inlined
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
-
 
 SUM_ROWS = 4
 """Rows of sums: rewards high and low, squares high and low."""

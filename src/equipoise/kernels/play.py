@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate_inlined, compiled, compiled_for_caller, inlined
 from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_forced, write_target
 from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, change, start
@@ -24,9 +25,6 @@ from equipoise.kernels.rules import (
     WINDOWED,
     Rule,
 )
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
 
 STEP, FEWEST, WARM, CHECKPOINT, EMPTY = 0, 1, 2, 3, 4
 COUNTERS = 5

@@ -10,14 +10,11 @@ A wire format: whoever changes a result here, by a rounding only, raises `kernel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
 
 # Between these the variance, between arms, of the logarithm of an arm's variance is believed to be. The lower makes
 # sure that an arm's own rewards win in the end (spreads differ by 2.5% at least); the upper (by a factor of 4.5) is
@@ -220,12 +217,7 @@ def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> Non
 
 @compiled
 def _believe_spreads(
-    pooling: int,
-    caution: float,
-    pulls: IntArray,
-    std: FloatArray,
-    logarithm: FloatArray,
-    noise: FloatArray,
+    pooling: int, caution: float, pulls: IntArray, std: FloatArray, logarithm: FloatArray, noise: FloatArray
 ) -> float:
     """Turn stds into expected ones in units of the typical one, which is returned; 0 if no arm has any spread."""
     n_arms = pulls.size

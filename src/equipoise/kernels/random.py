@@ -9,14 +9,11 @@ A wire format: whoever changes a result here, by a rounding only, raises `kernel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, high_product, inlined
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
 
 _MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
 _MULTIPLIER_1 = np.uint64(0xCA5A826395121157)

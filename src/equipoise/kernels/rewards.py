@@ -6,15 +6,12 @@ Four consecutive rewards share one block of random words; kinds of arms differ i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.kernels.compiler import compiled
 from equipoise.kernels.random import log_gamma_draw, make_normal, philox, unit
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 GAUSSIAN, BERNOULLI, UNIFORM, BETA, EMPIRICAL, EXTERNAL = 0, 1, 2, 3, 4, 5
 """Kinds of arms. The rewards of an external arm are made in Python from uniform numbers."""
@@ -29,14 +26,7 @@ PER_BLOCK = 4
 
 @compiled
 def fill_rewards(
-    kind: int,
-    shape: FloatArray,
-    pool: FloatArray,
-    seed: int,
-    replication: int,
-    arm: int,
-    first: int,
-    out: FloatArray,
+    kind: int, shape: FloatArray, pool: FloatArray, seed: int, replication: int, arm: int, first: int, out: FloatArray
 ) -> None:
     """Write the rewards numbered first, first + 1, ... of an arm; `first` and the size of `out` are multiples of 4."""
     key_0, key_1 = np.uint64(seed), np.uint64(replication)

@@ -25,13 +25,7 @@ from typing import NamedTuple
 DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
 """Ways to a pull: four follow a target; the last pulls what raises the trade-off most and needs no target."""
 
-TRACKINGS = {
-    "difference": DIFFERENCE,
-    "ratio": RATIO,
-    "sample": SAMPLE,
-    "windowed": WINDOWED,
-    "marginal": MARGINAL,
-}
+TRACKINGS = {"difference": DIFFERENCE, "ratio": RATIO, "sample": SAMPLE, "windowed": WINDOWED, "marginal": MARGINAL}
 """The same by the names that policies have for them."""
 
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2

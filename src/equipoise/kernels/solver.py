@@ -10,14 +10,11 @@ A wire format: whoever changes a result here, by a rounding only, raises `kernel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.kernels.compiler import compiled
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 WORK_ROWS = 6
 """Rows of scratch that `allocate` needs, each one number per arm."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.charts import style
 from equipoise.charts.bands import finite
 from equipoise.paper.findings import Figure
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,7 @@ def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
     key = style.legend(names, total) if len(names) > 1 else None
     colours = style.taken_in_turn(style.LINES, len(names))
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=style.pulls_axis(np.concatenate([line.step for line in panel.lines])),
+        x=style.pulls_axis(np.concatenate([line.step for line in panel.lines]))
     )
     layers = [
         base.transform_filter(alt.FieldEqualPredicate(field="line", equal=name))
@@ -85,11 +81,7 @@ def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
         for name, colour in zip(names, colours, strict=True)
         if any(line.name == name and line.spread is not None for line in panel.lines)
     ]
-    tooltip = [
-        alt.Tooltip("line:N"),
-        alt.Tooltip("step:Q", format=","),
-        alt.Tooltip("value:Q", format=".4~g"),
-    ]
+    tooltip = [alt.Tooltip("line:N"), alt.Tooltip("step:Q", format=","), alt.Tooltip("value:Q", format=".4~g")]
     layers.append(
         base.mark_line(strokeWidth=2).encode(
             y=y,

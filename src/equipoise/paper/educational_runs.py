@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.objective import error, optimal_allocation, reward
 from equipoise.paper.findings import Claim, expected_numbers
 from equipoise.paper.instances import Work, treefrog_surrogate
-from equipoise.policies import ForcingBalance, Policy, Uniform, gafs, ucb
+from equipoise.policies import ForcingBalance, Policy, Uniform, gafs
+from equipoise.policies import optimistic as ucb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
     from equipoise.simulation.runs import Runs
 

@@ -6,20 +6,18 @@ import dataclasses
 import json
 import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import ArrayLike
-
     from equipoise.paper.instances import Work
 
 Cell = str | float | int | None

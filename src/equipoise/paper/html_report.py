@@ -8,21 +8,19 @@ import json
 import re
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from multiprocessing import active_children, get_context
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError
 from equipoise.paper import report_sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import Self
-
     from equipoise.paper.findings import Figure, Finding, Table
     from equipoise.paper.reproduction import Reproduction
 

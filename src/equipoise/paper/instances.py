@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.arms import Arms, Gaussian
 from equipoise.policies import ForcingBalance, Policy
 from equipoise.simulation import simulate
 from equipoise.simulation.runs import Runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from equipoise._types import FloatArray
 
 FIGURE_1 = Gaussian(mean=[1.0, 2.0], std=[1.0, 1.0])
 """Two arms that differ in their mean alone  [Fig. 1]."""

@@ -242,7 +242,7 @@ def limits(replay: Replay) -> list[str]:
     return [
         f"The means of the trial are taken for true. About {experiment.noise_share:.0%} of the variance between them "
         "is its own noise, by their standard errors, so the true differences, and what can be gained by them, are "
-        "likely smaller by about as much.",
+        "likely smaller by about as much."
     ]
 
 

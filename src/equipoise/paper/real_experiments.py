@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
 from equipoise.paper.instances import Work, column_of, read_rows
 from equipoise.policies import UCB, Fixed, ForcingBalance, Policy, ThompsonSampling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from equipoise._types import FloatArray, IntArray
     from equipoise.simulation.runs import Runs
 
 GROUP = 10
@@ -283,9 +282,7 @@ def replay_effort(work: Work) -> Replay:
 
 
 def replay_flu(
-    work: Work,
-    reward_weights: tuple[float, ...] = FLU_WEIGHTS,
-    bonuses: tuple[float, ...] = (BONUS, *WIDER),
+    work: Work, reward_weights: tuple[float, ...] = FLU_WEIGHTS, bonuses: tuple[float, ...] = (BONUS, *WIDER)
 ) -> Replay:
     """Replay the 22 messages and the usual care with the 689,693 people they had, ten at a time."""
     replications = (8, 6) if work.quick else (40, 20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,8 +19,6 @@ from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from equipoise.arms import Gaussian
 
 

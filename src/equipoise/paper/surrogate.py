@@ -7,21 +7,18 @@ every step from there to a set of arms is a function here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.arms import Gaussian
 from equipoise.objective import error, optimal_allocation, reward
 from equipoise.paper import educational_runs as fig6
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from equipoise._types import FloatArray
 
 # Constants: what the largest mean and the largest standard deviation must be
 

@@ -7,7 +7,8 @@ import shutil
 import sys
 import textwrap
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from equipoise._version import __version__
 from equipoise.errors import visible
@@ -17,9 +18,6 @@ from equipoise.progress import StepBar
 from equipoise.terminal import print_json, print_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Self
-
     from equipoise.paper.reproduction import Progress, Reproduction
 
 

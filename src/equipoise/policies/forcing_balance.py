@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
-from equipoise.policies.compiled import CompiledPolicy
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
-    from equipoise.policies.compiled import Chances
+from equipoise.policies.compiled import Chances, CompiledPolicy
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
 from equipoise.serialization import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from equipoise._types import FloatArray
     from equipoise.stats import ArmStats
 
-    Chooser = Callable[[ArmStats, float], "Choice"]
+Chooser: TypeAlias = "Callable[[ArmStats, float], Choice]"
 
 
 class Choice(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from starlette.middleware.cors import CORSMiddleware
@@ -12,8 +13,6 @@ from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 from equipoise.service.middleware import REQUEST_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.datastructures import Headers
     from starlette.types import ASGIApp
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
 from equipoise import errors
 from equipoise.errors import EquipoiseError, Hint, hint_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 log = logging.getLogger("equipoise.service")
 

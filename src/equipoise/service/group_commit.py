@@ -17,19 +17,17 @@ import asyncio
 import math
 import time
 from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EquipoiseError, StoreError
-from equipoise.experiment.execution import carry_out, prepare
+from equipoise.experiment.execution import PreparedRequests, carry_out, prepare
 from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from equipoise.experiment import Experiment
     from equipoise.experiment.commands import Request
-    from equipoise.experiment.execution import PreparedRequests
     from equipoise.store import Store
 
 _MOST_THREADS = 16

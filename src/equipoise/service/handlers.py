@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,6 @@ from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-    from datetime import datetime
-
     from equipoise.api import Endpoint
     from equipoise.experiment.commands import Request
     from equipoise.experiment.records import Assignment, ToldReward

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.errors import InvalidInput, visible
 from equipoise.experiment.names import DEEPEST_DATA, is_deeper
 from equipoise.service.error_responses import Refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 

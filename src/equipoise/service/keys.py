@@ -6,22 +6,18 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.api import ADMIN as ADMIN
-from equipoise.api import ASSIGNER as ASSIGNER
-from equipoise.api import EVERY_KEY
-from equipoise.api import READER as READER
+from equipoise.api import ADMIN, EVERY_KEY
 from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
 from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from equipoise.store import Store
     from equipoise.store.transaction import Key as Row
     from equipoise.store.transaction import Transaction

@@ -18,7 +18,7 @@ from equipoise.experiment import Experiment
 from equipoise.experiment.export import COLUMNS
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_UNIT
 from equipoise.serialization import json_data
-from equipoise.service.dispatch import Answer, Route
+from equipoise.service.dispatch import Answer, Exchange, Route
 from equipoise.service.error_responses import Refused
 from equipoise.service.handlers import action, create_arguments
 from equipoise.service.json_bodies import encode
@@ -26,7 +26,6 @@ from equipoise.store import open_store
 
 if TYPE_CHECKING:
     from equipoise.api import Endpoint
-    from equipoise.service.dispatch import Exchange
     from equipoise.service.service import Service
 
 _DESCRIPTION = """
@@ -116,10 +115,7 @@ def document() -> dict[str, Any]:
             if name == "at" or name.endswith("_at"):  # msgspec does not know that our datetimes have a zone
                 field.get("items", field)["format"] = "date-time"
     schemas["Failure"]["examples"] = [
-        {
-            "error": "the reward of unit 'student-42' was told before and is 0.75; got 0.5",
-            "hint": Hint.CORRECT.request,
-        }
+        {"error": "the reward of unit 'student-42' was told before and is 0.75; got 0.5", "hint": Hint.CORRECT.request}
     ]
     references = dict(zip(ordered, found, strict=True))
     examples = _examples()

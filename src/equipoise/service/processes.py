@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from equipoise.service.asgi import create_app
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from equipoise.service.dispatch import Application
 
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"

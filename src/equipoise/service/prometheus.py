@@ -13,6 +13,7 @@ import os
 import time
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from equipoise.errors import StoreUnavailable
 from equipoise.experiment import Experiment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from equipoise.store import Store
 
 log = logging.getLogger("equipoise.service")

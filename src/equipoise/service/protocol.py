@@ -6,18 +6,16 @@ uvicorn changes it, delete `send_whole` and its call in `middleware.py`: answers
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from equipoise.service.error_responses import SAFE_HEADERS, failure_body
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Iterable
 
 _UNREAD_SECONDS = 40.0
 """How long a client may take nothing of an answer; what writes one in pieces gives up a little earlier, and says so."""

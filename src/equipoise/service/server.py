@@ -8,7 +8,8 @@ import os
 import shlex
 import tempfile
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 from equipoise._version import __version__
 from equipoise.errors import InvalidInput, StoreUnavailable
@@ -30,21 +31,12 @@ from equipoise.terminal import announce_compiling
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
-    from typing import Self
 
     from equipoise.store import Store
 
 
 def serve(
-    url: str,
-    *,
-    host: str,
-    port: int,
-    workers: int,
-    settings: Settings,
-    log_format: str,
-    say: Callable[[str], None],
+    url: str, *, host: str, port: int, workers: int, settings: Settings, log_format: str, say: Callable[[str], None]
 ) -> None:
     """Serve a store until told to stop."""
     require_extra()

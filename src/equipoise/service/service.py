@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Experiment
-from equipoise.experiment.store_backend import StoreBackend
+from equipoise.experiment.backends import StoreBackend
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import GroupCommit
 from equipoise.service.keys import OPEN, Key, KeyRing
@@ -20,8 +21,6 @@ from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from equipoise.service.settings import Settings
     from equipoise.store import Store
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from equipoise.experiment import Experiment
     from equipoise.service.dispatch import Exchange, Send
 

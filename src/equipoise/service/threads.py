@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from equipoise.service.error_responses import Overloaded
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 Result = TypeVar("Result")
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.policies import NumbaPolicy, Policy
-from equipoise.policies.compiled import CompiledPolicy
-from equipoise.policies.numba_policy import checked_filler, explain
+from equipoise.policies.compiled import CompiledPolicy, checked_filler, explain
 from equipoise.policies.policy import inherits
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
     from equipoise.arms import Arms
     from equipoise.kernels.play import Arena
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,6 @@ from equipoise.files import polars, replacing
 from equipoise.policies import Policy
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
     from equipoise.simulation.runs import Runs
 
 FORMAT = "equipoise-runs/1"

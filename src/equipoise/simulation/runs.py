@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equipoise import metrics
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.files import polars
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective
 from equipoise.policies import Policy
 from equipoise.simulation.run_files import PER_ARM, load, save
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Sequence
-
-    from equipoise._types import FloatArray, IntArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

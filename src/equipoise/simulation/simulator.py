@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import IntArray
 from equipoise.arms import Arms
 from equipoise.errors import InvalidInput
 from equipoise.policies import Policy
-from equipoise.progress import reporter
+from equipoise.progress import Progress, Reporter, reporter
 from equipoise.simulation.players import Pace, Replication, mover, new_arena, play
 from equipoise.simulation.runs import Runs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import IntArray
-    from equipoise.progress import Progress, Reporter
 
 
 class SimulationInterrupted(KeyboardInterrupt):
@@ -185,11 +180,7 @@ class Job:
                 return
             r, k = task
             self._finished[r, k] = play(
-                self.runs.policies[k],
-                self._replication(r, k),
-                self.runs.horizon,
-                tick=self._tick,
-                pace=self._paces[k],
+                self.runs.policies[k], self._replication(r, k), self.runs.horizon, tick=self._tick, pace=self._paces[k]
             )
 
     def _replication(self, r: int, k: int) -> Replication:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +19,6 @@ from equipoise.policies import NumbaPolicy, Policy
 from equipoise.simulation.simulator import LARGEST_HORIZON, default_checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from equipoise.simulation.runs import Runs
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from equipoise import arm_tables, checks, files
 from equipoise import arms as arm_kinds
 from equipoise.errors import EquipoiseError, InvalidInput, within
 from equipoise.policies import Policy
 from equipoise.simulation.study import Study
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
 
 _SHARED = {"reward_weight": 1.0, "forcing": math.inf}
 """Parameters that a study may set for all policies, with their largest values."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import signal
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ import numpy as np
 
 from equipoise import checks
 from equipoise.errors import EquipoiseError, InvalidInput
-from equipoise.progress import Reporter, reporter
+from equipoise.progress import Progress, Reporter, reporter
 from equipoise.simulation.run_files import PER_ARM
 from equipoise.simulation.runs import Runs
 from equipoise.simulation.simulator import Job, SimulationInterrupted
@@ -23,11 +25,7 @@ from equipoise.simulation.study import Cell, Piece, Study, best_backend, cut_int
 from equipoise.simulation.workers import connected
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator, Sequence
-
     from equipoise.arms import Arms
-    from equipoise.progress import Progress
 
 
 def sweep(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from equipoise import checks
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 BACKENDS = ("threads", "processes", "ray", "dask")
 """Where a sweep can run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ import sqlalchemy as sa
 from equipoise.errors import InvalidInput, MissingExtra, StoreError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from equipoise.store.transaction import Transaction
 
 _HINT = "use sqlite:///file.db, postgresql://user@host/database or memory:"

@@ -7,6 +7,7 @@ Python's lock to other threads twice instead of a dozen times. It uses psycopg's
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,8 +18,6 @@ from psycopg.errors import error_from_result
 from psycopg.waiting import Ready, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from psycopg.abc import PQGen
 
 Result = TypeVar("Result")

@@ -6,10 +6,11 @@ import os
 import re
 import threading
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
@@ -21,9 +22,6 @@ from equipoise.store import schema
 from equipoise.store.database import Database, close_if_interrupted, without_password
 from equipoise.store.libpq import Connection, Statement, as_array, as_text
 from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 LOCK_SECONDS = 50
 """Seconds to wait for another writer of the experiment, in one attempt; less than `libpq.SILENCE_SECONDS`."""

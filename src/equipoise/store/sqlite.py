@@ -7,10 +7,12 @@ import random
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,10 +20,6 @@ from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
 from equipoise.store.database import Database, close_if_interrupted
 from equipoise.store.schema import on_conflict
 from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 BUSY_SECONDS = 60.0
 """Seconds to wait for another process to finish writing, in one attempt at a transaction."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -14,8 +15,6 @@ from equipoise.store import migrations, schema
 from equipoise.store.database import Database, database_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from equipoise.store.transaction import Transaction
 
 Result = TypeVar("Result")

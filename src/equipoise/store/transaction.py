@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
@@ -11,8 +12,6 @@ from equipoise.store import schema
 from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from equipoise.store.database import Database
 
 _experiments, _keys = schema.experiments, schema.keys

@@ -12,8 +12,7 @@ import numpy as np
 from equipoise import errors
 from equipoise.experiment import Budget, Deadline, DefaultReward, Precision
 from equipoise.policies import Fixed, Uniform
-from equipoise.testing.experiment_case import RANDOM, ExperimentCase, refused
-from equipoise.testing.unit_contract import MissingRewards, Shares, Units
+from equipoise.testing.unit_contract import RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 
 
 class Life(ExperimentCase):

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from equipoise.bandit import Bandit
 from equipoise.policies import Policy
 from equipoise.stats import ArmStats
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _UNIFORMS = (np.arange(500) + 0.5) / 500
 

@@ -11,24 +11,30 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 
 from equipoise import errors
-from equipoise.experiment import AddArm, Ask, Assignment, Correct, DropUnit, Experiment, Tell, ToldReward, WaitForReward
+from equipoise.experiment import (
+    AddArm,
+    Ask,
+    Assignment,
+    Correct,
+    DropUnit,
+    Experiment,
+    ExperimentSummary,
+    Tell,
+    ToldReward,
+    WaitForReward,
+)
 from equipoise.policies import Fixed, ForcingBalance, Uniform
-from equipoise.store import Store, open_store
+from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import events as events_table
 from equipoise.store.transaction import Key
-from equipoise.testing.experiment_case import BALANCE, RANDOM, ExperimentCase, refused
 from equipoise.testing.experiment_contract import ExperimentContract
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from equipoise.experiment import ExperimentSummary
-    from equipoise.store import Transaction
+from equipoise.testing.unit_contract import BALANCE, RANDOM, ExperimentCase, refused
 
 
 class StoreCase(ExperimentCase):

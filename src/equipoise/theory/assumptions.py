@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray
 
 LARGEST_FORCING = 21.0
 """Theorem 1 is stated for a forcing parameter (eta) of at most this."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.theory.assumptions import (
     checked_horizon,
     checked_probability,
@@ -16,11 +17,6 @@ from equipoise.theory.assumptions import (
     largest_radius,
     positive_floor,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from equipoise._types import FloatArray
 
 
 def step_failure_probability(
@@ -189,11 +185,7 @@ def estimated_optimum_gap(
     1.1558
     """
     return 2 * uniform_tradeoff_error(
-        pulls,
-        horizon=horizon,
-        floor=floor,
-        failure_probability=failure_probability,
-        reward_range=reward_range,
+        pulls, horizon=horizon, floor=floor, failure_probability=failure_probability, reward_range=reward_range
     )
 
 

@@ -8,18 +8,14 @@ how many there are. They are computed from count and standard deviation alone.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise import checks
+from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability, checked_range
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from equipoise._types import FloatArray
 
 FEWEST_FOR_ASYMPTOTICS = 30
 """With fewer rewards a normal approximation says nothing."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
@@ -22,10 +23,6 @@ from equipoise.theory.assumptions import (
 )
 from equipoise.theory.confidence import log_inverse_failure
 from equipoise.theory.lemmas import exploration_bound
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 STEP_8_CONSTANT = 4.0**8
 """C of Theorem 1, as step 8 of its proof has it."""
@@ -191,12 +188,7 @@ class _Problem(NamedTuple):
 
 
 def _problem(
-    mean: ArrayLike,
-    std: ArrayLike,
-    reward_weight: float,
-    floor: float,
-    reward_range: float,
-    constant: float,
+    mean: ArrayLike, std: ArrayLike, reward_weight: float, floor: float, reward_range: float, constant: float
 ) -> _Problem:
     means, stds = checks.means_and_stds(mean, std)
     if means.size < 2:

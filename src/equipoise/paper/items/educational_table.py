@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,6 @@ from equipoise.paper.findings import Cell, Figure, Finding, Item, Measured, Tabl
 from equipoise.pareto import frontier
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from equipoise.paper.instances import Work
 
 PAPER = "paper"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from equipoise import metrics
+from equipoise._types import FloatArray
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
@@ -14,9 +15,6 @@ from equipoise.paper.instances import TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, NaiveUCB
 from equipoise.simulation.runs import Runs, place_of
 from equipoise.stats import ArmStats
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 WEIGHT = 0.4
 SETTINGS = (2, 3)

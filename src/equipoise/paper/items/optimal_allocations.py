@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.charts.style import BLUE, VERMILION, altair, styled, titled
 from equipoise.objective import optimal_allocation, tradeoff
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, compare, expected_numbers
 from equipoise.paper.instances import FIGURE_1, FIVE_ARMS, TWO_ARMS, Work
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 CURVE_WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of the curves that are drawn."""
@@ -45,11 +43,11 @@ def compute_surface(work: Work) -> Finding:
             f"The best share of arm 2 is {start:.4g} at w = 0, where equal spreads ask for equal shares, "
             f"{_best_share(0.5):.4f} at w = 0.5 and {end:.4g} at w = 1. Half of the way is only reached at w = "
             f"{float(np.interp(0.75, ridge, ridge_weights)):.2f}: the ridge bends late, since the error grows without "
-            "end where an arm is hardly pulled.",
+            "end where an arm is hardly pulled."
         ],
         differs=[
             "The paper draws a surface in three dimensions; here each weight has a curve, from which values can be "
-            "read.",
+            "read."
         ],
         measured=[Measured(key="fig1.ridge-start", value=start), Measured(key="fig1.ridge-end", value=end)],
         claims=[

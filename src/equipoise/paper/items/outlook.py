@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.metrics import summarise
 from equipoise.paper.curve_panels import Line, Panel, curve_figure
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
@@ -14,7 +15,6 @@ from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS, Work
 from equipoise.policies import ForcingBalance, OptimisticBalance, Policy, ThompsonBalance, UCBExplore, Uniform
 
 if TYPE_CHECKING:
-    from equipoise._types import FloatArray
     from equipoise.arms import Gaussian
 
 FORCINGS = (0.01, 0.1, 0.3, 1.0, 3.0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from equipoise._types import FloatArray
 from equipoise.charts.frontiers import curve_layers, frontier_record
 from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, titled
 from equipoise.objective import optimal_allocation
@@ -15,9 +16,6 @@ from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measure
 from equipoise.paper.instances import FIVE_ARMS, Work
 from equipoise.policies import ForcingBalance
 from equipoise.simulation.runs import Runs, place_of
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 SHOWN_WEIGHTS = (0.0, 0.4, 0.8, 0.95)
@@ -53,7 +51,7 @@ def compute(work: Work) -> Finding:
         ],
         differs=[
             "The paper's shares at w = 0 are cut after two digits, and those at w = 0.95 are off in the third digit, "
-            "as those of Fig. 4 are. Of the latter it calls both arm 4; the second is arm 5.",
+            "as those of Fig. 4 are. Of the latter it calls both arm 4; the second is arm 5."
         ],
         measured=[
             Measured(key="fig3-right.arm-4-at-0", value=float(best[0.0][3])),
@@ -141,9 +139,7 @@ def _frontier_figure(runs: Runs) -> Figure:
     x, y, layers = curve_layers(frontier, [row["error"] for row in rows], colour="black", size=30, gap=8)
     key = legend(names, 520, points=True)
     base = alt.Chart(alt.Data(values=rows)).encode(
-        x=x,
-        y=y,
-        color=alt.Color("pulls:N", scale=alt.Scale(domain=names, range=list(LINES[: len(names)])), legend=key),
+        x=x, y=y, color=alt.Color("pulls:N", scale=alt.Scale(domain=names, range=list(LINES[: len(names)])), legend=key)
     )
     # A layer for each line: with a scale of dashes the marks of the legend would be dashed, too.
     joined = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,6 @@ from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measure
 from equipoise.paper.instances import Work, treefrog_surrogate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from equipoise.arms import Gaussian
 
 SHIPPED = "surrogate"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from equipoise._types import FloatArray, IntArray
 from equipoise.charts import arm_share_chart, arm_share_record
 from equipoise.objective import optimal_allocation
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, settled_from
@@ -23,9 +22,6 @@ from equipoise.paper.instances import (
 )
 from equipoise.paper.items.regret_over_time import EXPLORED
 from equipoise.simulation.runs import Runs, place_of
-
-if TYPE_CHECKING:
-    from equipoise._types import FloatArray, IntArray
 
 ARM = 3
 """Place of the noisiest arm, number 4 of the paper."""
@@ -189,7 +185,7 @@ def compute_ablation(work: Work) -> Finding:
                 f"{regret[1, place_of(runs, n)]:.2f} against {regret[0, place_of(runs, n)]:.2f} at n = {n:,}"
                 for n in LATE
             )
-            + ". A draw never makes up for what was forced, which tracking does at once.",
+            + ". A draw never makes up for what was forced, which tracking does at once."
         ],
         differs=[
             f"It is not so at all times. From n = {cheaper.min():,} to {cheaper.max():,} drawing has the smaller "
