@@ -18,6 +18,7 @@ from command_runner import Result, Runner
 
 import equipoise as eq
 from equipoise.cli import unit_commands as feeding
+from equipoise.cli.unit_files import Row
 from equipoise.status_table import status_lines
 
 SOURCE = Path(eq.__file__).parent
@@ -412,7 +413,7 @@ def test_a_group_that_fails_in_the_database_is_not_sent_one_by_one(run: Runner, 
         calls.append(group)
         raise eq.StoreUnavailable("gone")
 
-    rows = [feeding.Row(i, f"unit-{i}") for i in range(3)]
+    rows = [Row(i, f"unit-{i}") for i in range(3)]
     with pytest.raises(eq.StoreUnavailable, match="gone"):
         feeding.feed(rows, "x", send, calls.append, noun="units", show=False, keep_going=True)
     assert len(calls) == 1

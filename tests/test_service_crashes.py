@@ -267,6 +267,7 @@ def workers(parent):
     return found
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_answers_before_the_commit_would_be_found_out(url):
     """The negative control: with this mistake the tests above fail."""

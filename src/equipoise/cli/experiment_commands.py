@@ -31,7 +31,6 @@ from equipoise.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from equipoise.cli.stores import AnyExperiment
     from equipoise.experiment import Experiment
     from equipoise.store import Store
 
@@ -218,7 +217,7 @@ def finish(
     _print(experiment, as_json)
 
 
-def _print(experiment: "AnyExperiment", as_json: bool) -> None:
+def _print(experiment: "Experiment", as_json: bool) -> None:
     status = experiment.status()
     data = {"name": status.name, "state": status.state, "n_pending": status.n_pending}
     print_answer(data, f"{status.name} is {status.state}; rewards pending: {status.n_pending:,}", as_json)
@@ -266,7 +265,7 @@ resume_arm = _arm_command("resume_arm", "Assign units to an arm again after a pa
 retire_arm = _arm_command("retire_arm", "Assign nobody to an arm any more; rewards of those who have it still count.")
 
 
-def _print_arm(experiment: "AnyExperiment", arm: str, as_json: bool) -> None:
+def _print_arm(experiment: "Experiment", arm: str, as_json: bool) -> None:
     states = {one.arm: one.state for one in experiment.status().arms}
     active = sum(state == "active" for state in states.values())
     data = {"name": experiment.name, "arm": arm, "state": states[arm], "n_active": active}

@@ -13,33 +13,24 @@ from equipoise.experiment import (
     Deadline,
     DefaultReward,
     DropUnit,
+    Experiment,
     MissingReward,
     Precision,
     StoppingRule,
     WaitForReward,
 )
+from equipoise.experiment.configuration import Settings
 from equipoise.policies.pooled_balance import recommended
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from equipoise.cli.stores import AnyExperiment, StoredExperiments
+    from equipoise.cli.stores import StoredExperiments
     from equipoise.client import Client
     from equipoise.policies import Policy
 
-_AS_THEY_ARE = (
-    "seed",
-    "floor",
-    "control",
-    "control_share",
-    "warm_up",
-    "reward_range",
-    "direction",
-    "failure_probability",
-    "metadata",
-)
-KEYS = ("name", "arms", "policy", "reward_weight", *_AS_THEY_ARE, "missing", "stopping")
+KEYS = ("name", "arms", *Settings.__annotations__)
 """What a file may say; except for `missing`, `stopping` and `policy`, as in `Experiment.create`."""
 MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
 STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {
@@ -65,7 +56,7 @@ class Description:
         self._path, self._given = path, given
         self._data = data | given
 
-    def create_in(self, experiments: StoredExperiments | Client) -> AnyExperiment:
+    def create_in(self, experiments: StoredExperiments | Client) -> Experiment:
         """Make the experiment."""
         if self._path is None:
             return _created(experiments, self._data)
@@ -91,13 +82,13 @@ def duration(value: Any) -> float:
     return float(found[1]) * seconds
 
 
-def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> AnyExperiment:
+def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> Experiment:
     files.check_keys(data, KEYS)
     for key, hint in (("name", "equipoise create NAME ..."), ("arms", "give --arms A,B,C, or arms in a --file")):
         if key not in data:
             raise InvalidInput.of(key, "is missing", hint=hint)
     arms, floors = _arms(data["arms"])
-    settings = {key: data[key] for key in _AS_THEY_ARE if key in data}
+    settings = {key: value for key, value in data.items() if key not in ("name", "arms", "reward_weight")}
     if floors is not None:
         if "floor" in data:
             raise InvalidInput.of("floor", "must be left out where the tables of the arms have floors; got both")

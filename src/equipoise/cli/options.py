@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from equipoise.terminal import Format
 
 
-def option(name: str, panel: str, metavar: str | None, text: str) -> Any:
+def option(name: str, panel: str, metavar: str | None, text: str, envvar: str | None = None) -> Any:
     """Return an option; the panel is the heading under which the help lists it."""
-    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=panel)
+    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False)
 
 
 ArmsFile = Annotated[str | None, option("--arms", "Arms", "FILE", "CSV with columns arm, mean, std; - reads stdin.")]

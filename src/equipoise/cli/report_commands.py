@@ -27,9 +27,9 @@ from equipoise.errors import EquipoiseError, InvalidInput, StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from equipoise.cli.stores import AnyExperiment, StoredExperiments
+    from equipoise.cli.stores import StoredExperiments
     from equipoise.client import Client
-    from equipoise.experiment import Event, Status
+    from equipoise.experiment import Event, Experiment, Status
 
 Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
 
@@ -72,7 +72,7 @@ def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> 
         print_lines(status_lines(found))
 
 
-def _watch_live(experiment: "AnyExperiment", every: float) -> None:
+def _watch_live(experiment: "Experiment", every: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -89,7 +89,7 @@ def _watch_live(experiment: "AnyExperiment", every: float) -> None:
             time.sleep(every)
 
 
-def _watch_lines(experiment: "AnyExperiment", every: float, as_json: bool) -> None:
+def _watch_lines(experiment: "Experiment", every: float, as_json: bool) -> None:
     """Print the status whenever something has happened."""
     last = -1
     while True:
@@ -211,7 +211,7 @@ Names = Annotated[
 def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
     """Replay the log from nothing and compare every decision, probability and statistic with what is recorded."""
 
-    def check(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
+    def check(experiment: "Experiment") -> tuple[str, dict[str, Any]]:
         from equipoise.terminal import counted
 
         found = experiment.verify()
@@ -231,7 +231,7 @@ def rebuild(
 ) -> None:
     """Write statistics and everything else that is kept from the log anew."""
 
-    def mend(experiment: "AnyExperiment") -> tuple[str, dict[str, Any]]:
+    def mend(experiment: "Experiment") -> tuple[str, dict[str, Any]]:
         changed = experiment.rebuild()
         return "written anew from the log" if changed else "as the log says; nothing to do", {"changed": changed}
 
@@ -242,7 +242,7 @@ def _for_each(
     names: list[str] | None,
     experiments: "StoredExperiments | Client",
     as_json: bool,
-    work: "Callable[[AnyExperiment], tuple[str, dict[str, Any]]]",
+    work: "Callable[[Experiment], tuple[str, dict[str, Any]]]",
 ) -> None:
     """Do the work for each experiment; one that fails does not keep the others from it."""
     from equipoise.terminal import print_json

@@ -12,48 +12,33 @@ from equipoise.errors import InvalidInput, StoreUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import TypeAlias
 
-    from equipoise.client import Client, RemoteExperiment
+    from equipoise.client import Client
     from equipoise.experiment import Experiment, ExperimentSummary
     from equipoise.store import Store
 
-    AnyExperiment: TypeAlias = Experiment | RemoteExperiment
-    """Of a database or of a service, which have the same verbs."""
-
 DEFAULT_STORE = "sqlite:///equipoise.db"
 
+_STORE = ("--store", "Store", "URL")
 StoreUrl = Annotated[
     str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="EQUIPOISE_STORE",
-        show_envvar=False,
-        help="sqlite:///FILE, postgresql://..., or http(s)://... of a service; else EQUIPOISE_STORE.",
-        rich_help_panel="Store",
+    option(
+        *_STORE,
+        "sqlite:///FILE, postgresql://..., or http(s)://... of a service; else EQUIPOISE_STORE.",
+        "EQUIPOISE_STORE",
     ),
 ]
 DatabaseUrl = Annotated[
-    str,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        envvar="EQUIPOISE_STORE",
-        show_envvar=False,
-        help="sqlite:///FILE or postgresql://...; else EQUIPOISE_STORE.",
-        rich_help_panel="Store",
-    ),
+    str, option(*_STORE, "sqlite:///FILE or postgresql://...; else EQUIPOISE_STORE.", "EQUIPOISE_STORE")
 ]
 Key = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--key",
-        metavar="KEY",
-        envvar="EQUIPOISE_KEY",
-        show_envvar=False,
-        help="The key for a service; better in EQUIPOISE_KEY, which no list of processes shows.",
-        rich_help_panel="Store",
+        "Store",
+        "KEY",
+        "The key for a service; better in EQUIPOISE_KEY, which no list of processes shows.",
+        "EQUIPOISE_KEY",
     ),
 ]
 Who = Annotated[
@@ -113,7 +98,7 @@ def experiments_at(
 
 def open_experiment(
     url: str, name: str, key: str | None = None, who: str | None = None, *, quiet: bool = False
-) -> "AnyExperiment":
+) -> "Experiment":
     """Open an experiment of a store that is there, or of a service."""
     return experiments_at(url, key, who, quiet=quiet).open(name)
 

@@ -1,22 +1,24 @@
-"""The retry policy of the client: which failures to retry, with which backoff and jitter."""
+"""The retry policy of the client: what a failure means, which ones to retry, with which backoff and jitter."""
 
 from __future__ import annotations
 
 import email.utils
+import json
 import logging
 import random
 import ssl
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from equipoise.client.failures import failure
-from equipoise.errors import EquipoiseError, ServiceError, StoreMismatch, StoreUnavailable, UpgradeNeeded, visible
+from equipoise import errors
+from equipoise.errors import EquipoiseError, Hint, ServiceError, StoreMismatch, StoreUnavailable, UpgradeNeeded, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+HEADER, EVENT_HEADER, HINT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event", "X-Equipoise-Hint"
 TRY_AGAIN = frozenset({502, 503, 504})
 """What a service says that is overloaded or without its store, and a proxy whose service is not there."""
 FIRST_WAIT = 0.25
@@ -86,6 +88,40 @@ class Attempts:
         wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (it spreads clients, it guards nothing)
         _log.info("trying again in %.2f s: %s", wait, failed.message)
         return wait
+
+
+def failure(response: httpx.Response, url: str) -> EquipoiseError:
+    """Return the error that an answer describes: its class from a header, its words from the body."""
+    kind: Any = getattr(errors, response.headers.get(HEADER, ""), None)
+    data = _object(response)
+    if not (isinstance(kind, type) and issubclass(kind, EquipoiseError) and isinstance(data.get("error"), str)):
+        return _unexpected(response, url)
+    hint, known = data.get("hint"), Hint.from_code(response.headers.get(HINT_HEADER, ""))
+    error: EquipoiseError = kind(data["error"], hint=known or (hint if isinstance(hint, str) else None))
+    if isinstance(error, errors.VerificationFailed):
+        event = response.headers.get(EVENT_HEADER, "")
+        error.event = int(event) if event.isdecimal() else None
+    return error
+
+
+def _unexpected(response: httpx.Response, url: str) -> ServiceError:
+    place = response.headers.get("Location") if response.is_redirect else None
+    said = " ".join(response.text.split())[:200]
+    text = f"{url} answered {response.status_code} {response.reason_phrase}".rstrip()
+    return ServiceError(
+        visible(f"{text}: {said}" if said and place is None else text),
+        hint=visible(f"it points to {place}; use that address")
+        if place
+        else "is this the address of an equipoise service?",
+    )
+
+
+def _object(response: httpx.Response) -> dict[str, Any]:
+    try:
+        data = json.loads(response.content)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _advised(headers: Mapping[str, str]) -> float:

@@ -16,9 +16,8 @@ import httpx
 import msgspec
 
 from equipoise import checks
-from equipoise.client.failures import not_understood
 from equipoise.client.retries import Attempts
-from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,7 +116,10 @@ class Settings:
         except EquipoiseError:
             raise
         except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-            raise not_understood(self.url, error) from error
+            raise ServiceError(
+                f"{self.url} answered something else than a service of this version would ({type(error).__name__})",
+                hint="compare the versions of both sides, and check the address",
+            ) from error
 
 
 class Transport:
