@@ -1,4 +1,4 @@
-"""ForcingBalance with three objectives on the same arms: what each considers best, and what it did after 5,000 pulls.
+"""Compare four objectives on the same arms: the best shares of each, and those of ForcingBalance after 5,000 pulls.
 
 python examples/other_objectives.py
 """
@@ -35,7 +35,7 @@ class RewardAndInformation(eq.SeparableObjective):
 
 
 def play(objective: eq.Objective, pulls: int = 5_000) -> FloatArray:
-    """Return the shares of pulls that ForcingBalance gave."""
+    """Play ForcingBalance and return its shares of the pulls."""
     bandit = eq.Bandit(eq.ForcingBalance(reward_weight=REWARD_WEIGHT, objective=objective), n_arms=3, seed=1)
     rng = np.random.default_rng(1)
     for _ in range(pulls):

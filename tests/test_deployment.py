@@ -557,7 +557,7 @@ def test_nginx_tries_another_machine_unless_an_experiment_is_made(path, n_sent, 
 def below_a_prefix(proxy):
     """The configuration of a proxy, changed as the page says for a service at /equipoise/."""
     if proxy is caddy:
-        head, site, errors = re.split(r"(?<=\.org {\n)|(?=\t# What Caddy itself)", CADDYFILE.read_text())
+        head, site, errors = re.split(r"(?<=\.org {\n)|(?=\thandle_errors )", CADDYFILE.read_text())
         indented = re.sub(r"^(?=.)", "\t", site.rstrip(), flags=re.MULTILINE)
         return f"{head}\thandle_path /equipoise/* {{\n{indented}\n\t}}\n\n{errors}"
     [(_, text)] = blocks(DEPLOYING_PAGE, "nginx")

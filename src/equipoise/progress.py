@@ -6,12 +6,11 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from equipoise.errors import InvalidInput
 
-if TYPE_CHECKING:
-    Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 def reporter(progress: Progress | bool | None, total: int) -> Reporter:

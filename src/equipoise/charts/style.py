@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from equipoise.policies import Policy
 
-    AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.FacetChart
+AnyChart: TypeAlias = "alt.LayerChart | alt.HConcatChart | alt.FacetChart"
 
 # Colours of Okabe and Ito, which people with the common kinds of colour blindness tell apart.
 BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#6B6B6B"

@@ -20,8 +20,8 @@ from equipoise.stats import LARGEST_REWARD, ArmStats
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
 
-    Chances = Callable[[ArmStats], FloatArray]
-    Decider = Callable[[ArmStats, FloatArray], tuple[int, bool]]
+Chances = Callable[[ArmStats], FloatArray]
+Decider = Callable[[ArmStats, FloatArray], tuple[int, bool]]
 
 _DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
 """What the kernels do in place of the policy; an override of any of them must be called."""
