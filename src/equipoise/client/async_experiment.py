@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
-from equipoise.experiment import Configuration, commands
+from equipoise.experiment import commands
 from equipoise.experiment.names import checked_unit
 from equipoise.experiment.records import (
     Assignment,
@@ -23,6 +23,7 @@ from equipoise.experiment.records import (
 
 if TYPE_CHECKING:
     from equipoise.client.client import AsyncClient
+    from equipoise.experiment.configuration import Configuration
 
 _PAGE = 1_000
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self, Unpack
 from equipoise.client.async_experiment import AsyncRemoteExperiment
 from equipoise.client.http_backend import HttpBackend, create_call, list_call
 from equipoise.client.transport import AsyncTransport, Settings, Transport
-from equipoise.experiment import Experiment, configuration
+from equipoise.experiment import Experiment
 
 if TYPE_CHECKING:
+    from equipoise.experiment import configuration
     from equipoise.experiment.experiment import Summaries
 
 

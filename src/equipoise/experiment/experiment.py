@@ -442,7 +442,7 @@ class Experiment:
         if not isinstance(self._backend, StoreBackend):
             raise InvalidInput(
                 f"this needs the store of experiment {self.name!r}; got {self!r}, which knows only the service",
-                hint="open the store itself with Experiment.open(store, name), where the service runs",
+                hint="open the store itself, on the machine where the service runs",
             )
         return self._backend
 
