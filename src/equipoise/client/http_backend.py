@@ -10,10 +10,11 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from urllib.parse import quote, urlencode
 
 import msgspec
+import msgspec.structs
 import numpy as np
 
 from equipoise import api
@@ -28,23 +29,6 @@ if TYPE_CHECKING:
 MOST_UNITS = 1_000
 MOST_BYTES = 500_000
 """Limits of one request, so that none keeps others waiting for long or is too large for a proxy."""
-
-_ANSWERS: dict[str, tuple[str | None, type]] = {
-    "ask": (None, records.Assignment),
-    "ask_many": ("assignments", records.Assignment),
-    "tell": (None, records.ToldReward),
-    "tell_many": ("rewards", records.ToldReward),
-    "correct": (None, records.ToldReward),
-    "unit": (None, records.UnitStatus),
-    "list": ("experiments", records.ExperimentSummary),
-    "describe": (None, dict),
-    "status": (None, records.Status),
-    "history": (None, records.History),
-    "events_page": ("events", records.Event),
-    "what_if": (None, records.WhatIf),
-    "verify": (None, records.Verification),
-}
-"""The record that answers a verb, with its key where it is a list of them; the answers of other verbs are not read."""
 
 
 class HttpBackend:
@@ -165,10 +149,30 @@ def list_call() -> Call:
 
 def read_answer(verb: str, data: Any) -> Any:
     """Return the record, or the list of records, that the data of an answer say."""
-    key, kind = _ANSWERS.get(verb, (None, None))
+    if verb == "describe":
+        return data
+    key, kind = _record_kind(verb)
     if kind is None:
         return None
     return _record(kind, data) if key is None else [_record(kind, one) for one in data[key]]
+
+
+@cache
+def _record_kind(verb: str) -> tuple[str | None, type | None]:
+    """Return the record in the answer of an endpoint, and its key where the answer lists several.
+
+    The API names its answers after the records; the answers of other verbs are not read.
+    """
+    answer: Any = api.BY_VERB[verb].answer
+    if answer is None:
+        return None, None
+    if hasattr(records, answer.__name__):
+        return None, getattr(records, answer.__name__)
+    for field in msgspec.structs.fields(answer):
+        (item,) = get_args(field.type)[:1] or (None,)
+        if hasattr(records, getattr(item, "__name__", "")):
+            return field.name, getattr(records, item.__name__)
+    return None, None
 
 
 def _record(kind: type, data: Any) -> Any:
