@@ -31,7 +31,7 @@ def carry_out(store: Store, experiment: int, requests: Sequence[Request], *, tog
 def prepare(store: Store, experiment: int, requests: Sequence[Request]) -> PreparedRequests | None:
     """Do everything but the commit, without waiting; return None if that is impossible and `carry_out` is needed.
 
-    For a server: the microseconds of planning run on the event loop, the wait for the disk in a thread.
+    For a server: planning takes microseconds and runs on the event loop, while the wait for the disk is in a thread.
     """
     prepared = store.prepare(experiment, *_work(store, experiment, requests, False))
     return None if prepared is None else PreparedRequests(store, experiment, prepared)
