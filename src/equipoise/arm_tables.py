@@ -1,4 +1,4 @@
-"""Arms as the commands read them: from options, or from a CSV file with columns arm, mean and std."""
+"""Read arms for the commands: from options, or from a CSV file with columns arm, mean and std."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ArmTable:
 
 
 def chosen_arms(path: str | None, mean: str | None, std: str | None, name: str | None) -> ArmTable:
-    """Return the arms of a CSV file or those of comma-separated options, whichever is given.
+    """Return the arms from a CSV file or from comma-separated options, whichever is given.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def chosen_arms(path: str | None, mean: str | None, std: str | None, name: str |
 
 
 def read_arms(path: str) -> ArmTable:
-    """Return the arms of a CSV file with columns arm, mean and std in any order, or of standard input for "-".
+    """Read the arms from a CSV file with columns arm, mean and std in any order, or from standard input for "-".
 
     Other columns and blank lines are skipped. Errors name the line.
     """
@@ -58,7 +58,7 @@ def read_arms(path: str) -> ArmTable:
 
 
 def parse_arms(text: str, source: str) -> ArmTable:
-    r"""Return the arms of CSV text; `source` is what errors call it.
+    r"""Parse arms from CSV text; errors call it `source`.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def parse_arms(text: str, source: str) -> ArmTable:
 
 
 def entries(text: str) -> tuple[str, ...]:
-    """Return the parts of a comma-separated option; a part that contains a comma is quoted, as in CSV.
+    """Split a comma-separated option; quote a part that contains a comma, as in CSV.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def entries(text: str) -> tuple[str, ...]:
 
 
 def numbers(parameter: str, text: str) -> tuple[float, ...]:
-    """Return the numbers of a comma-separated option.
+    """Parse the numbers of a comma-separated option.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks at the edge: turn what a caller passed into arrays and numbers, or say what was expected."""
+"""Validate arguments: turn what a caller passed into numbers and arrays, or say what was expected."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the allowed words."""
+    """Return `value` if it is one of the allowed words, else raise."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInput.of(name, f"must be one of {', '.join(allowed)}", value)
     return value
@@ -64,7 +64,7 @@ def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArr
         array = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput.of(name, "must be one number per arm", values) from error
-    if given.dtype.kind not in "fiu":  # not text that looks like numbers, nor truth values
+    if given.dtype.kind not in "fiu":  # neither text that looks like numbers, nor booleans
         raise InvalidInput.of(name, "must be one number per arm", values)
     if given.ndim != 1:
         raise InvalidInput.of(name, f"must be one number per arm; got an array of shape {given.shape}")
@@ -89,7 +89,7 @@ def non_negative(name: str, values: ArrayLike, *, size: int | None = None) -> Fl
 
 def means_and_stds(mean: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return means and standard deviations of the same arms."""
-    # One compiled pass finds nothing wrong in nearly every call; otherwise the checks below say what it is.
+    # Fast path: one compiled pass accepts nearly every call; otherwise the checks below say what is wrong.
     if type(mean) is np.ndarray and type(std) is np.ndarray and mean.dtype == std.dtype == np.float64:
         means, stds = np.ascontiguousarray(mean), np.ascontiguousarray(std)
         if means.ndim == stds.ndim == 1 and 0 < means.size == stds.size and _kernel().are_arms(means, stds):
@@ -117,7 +117,7 @@ def floors(floor: Any, n_arms: int) -> FloatArray:
     else:
         array = non_negative("floor", floor, size=n_arms)
         total = float(array.sum())
-    # 1/K summed K times may exceed 1 by rounding; such floors leave nothing to choose, they are no mistake.
+    # 1/K summed K times may exceed 1 by rounding; such floors leave nothing to choose, but they are valid.
     if total > 1 + 1e-12:
         raise InvalidInput.of("floor", f"must add up to at most 1 over all arms; got {total:g} for {n_arms} arms")
     return array

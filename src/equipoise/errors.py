@@ -1,4 +1,4 @@
-"""What can go wrong, as a tree of exceptions; each says what was expected, what was got, and what to do.
+"""The exceptions of this package; each message says what was expected, what was got, and what to do.
 
 ::
 
@@ -12,17 +12,17 @@
     ├── ExperimentExists                     the name of a new experiment is taken
     ├── UnknownKey                           no key of that id in the store
     ├── UnknownUnit                          a reward for a unit that was never assigned
-    ├── RewardConflict                       another reward was told for the unit before
-    ├── NotRewarded                          a correction of a reward that was never told
-    ├── RewardsHeld                          an end of an experiment that has rewards not counted yet
-    ├── EnrolmentClosed                      a new unit for an experiment that takes none now
-    ├── ExperimentFinished                   a change to an experiment that is over
-    ├── TooFewRewards                        something that needs estimates, before there are any
-    ├── NotAuthenticated                     no key of the service, or one that is not valid (any more)
-    ├── NotAllowed                           a key that is not for this
-    ├── ServiceError                         a server answered something that makes no sense here
-    ├── VerificationFailed                   the log does not give what the tables or the decisions say
-    ├── StoreError                           the database, not the request, is the trouble
+    ├── RewardConflict                       the unit already has another reward
+    ├── NotRewarded                          a correction for a unit without a reward
+    ├── RewardsHeld                          finishing an experiment while rewards are held
+    ├── EnrolmentClosed                      a new unit for an experiment that accepts none now
+    ├── ExperimentFinished                   a change to a finished experiment
+    ├── TooFewRewards                        a call that needs estimates, before there are any
+    ├── NotAuthenticated                     a key of the service that is missing, wrong, expired or revoked
+    ├── NotAllowed                           a key without permission for the call
+    ├── ServiceError                         an HTTP answer that does not come from this service
+    ├── VerificationFailed                   the log does not match the tables or the decisions
+    ├── StoreError                           the database failed, not the call
     │   ├── StoreUnavailable                 it cannot be reached or written to just now
     │   ├── StoreMismatch                    it is not a database of this version of the package
     │   └── UpgradeNeeded                    it is of an older version and holds experiments
@@ -39,16 +39,16 @@ from typing import Any, Final, Literal, Self, TypeAlias
 ParameterPath: TypeAlias = tuple[str | int, ...]
 """Keys and positions that lead to a value, such as ("policies", 0, "forcing")."""
 Surface: TypeAlias = Literal["call", "request", "command"]
-"""Where a hint is read: in Python, as an answer over HTTP, or at the command line."""
+"""Where a hint is read: in Python, in an HTTP response, or on the command line."""
 _UNKNOWN: Final = object()
 _EXPERIMENT = "/experiments/{name}"
 _UNIT = f"{_EXPERIMENT}/assignments/{{unit}}"
 
 
 class Hint(StrEnum):
-    """Advice that every surface gives in its own terms; as text, it is the Python call.
+    """A hint that every surface words in its own terms; as text, it is the Python call.
 
-    A service sends the hint's `code` with its own wording, so that a client can give the advice in Python terms.
+    A service sends the hint's `code` with its own wording, so that a client can show the hint in Python terms.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Hint(StrEnum):
     command: str
 
     def __new__(cls, call: str, request: str, command: str) -> Self:
-        """Make a member from its wording for each surface."""
+        """Create a member from its wording for each surface."""
         hint = str.__new__(cls, call)
         hint._value_ = hint.call = call
         hint.request, hint.command = request, command
@@ -118,17 +118,17 @@ class Hint(StrEnum):
 
     @property
     def code(self) -> str:
-        """What a service calls the hint in the header `x-equipoise-hint`."""
+        """Name of the hint in the header `x-equipoise-hint`."""
         return self.name.lower().replace("_", "-")
 
     @classmethod
     def from_code(cls, code: str) -> Hint | None:
-        """Return the hint of that code, or None if a service of another version has one that is not known here."""
+        """Return the hint with that code, or None for an unknown code from a service of another version."""
         return next((hint for hint in cls if hint.code == code), None)
 
 
 def hint_in(hint: str, surface: Surface) -> str:
-    """Return a hint as a surface words it; free text is the same everywhere.
+    """Return a hint as worded for a surface; free text is the same everywhere.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def hint_in(hint: str, surface: Surface) -> str:
 
 
 class EquipoiseError(Exception):
-    """Base of every error this package raises on purpose.
+    """Base class of every error this package raises on purpose.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class EquipoiseError(Exception):
 
 
 class InvalidInput(EquipoiseError, ValueError):
-    """A value outside what is allowed; nothing was changed.
+    """A value that is not allowed; nothing was changed.
 
     Attributes
     ----------
@@ -190,7 +190,7 @@ class InvalidInput(EquipoiseError, ValueError):
     def of(
         cls, parameter: str, expected: str, got: Any = _UNKNOWN, *, arm: int | None = None, hint: str | None = None
     ) -> Self:
-        """Return an error that knows its parameter, so that each surface can name it as its users do.
+        """Return an error that knows its parameter, so that each surface can use its own name for it.
 
         Examples
         --------
@@ -208,16 +208,16 @@ class InvalidInput(EquipoiseError, ValueError):
         return error
 
     def message_about(self, name: str, *, first_arm: int = 1) -> str:
-        """Return the message with the parameter under another name, and with arms counted from `first_arm`."""
+        """Return the message with another name for the parameter, and arms counted from `first_arm`."""
         if self.expected is None:
             return f"{name}: {self._sentence or self.message}"
         which = "" if self.arm is None else f" for arm {self.arm + first_arm}"
         return f"{name} {self.expected}{self._got}{which}"
 
     def within(self, *path: str | int, names: Mapping[str, str] | None = None) -> Self:
-        """Put the path of an enclosing table or list before the parameter's, in the message too.
+        """Prefix the parameter, also in the message, with the path of an enclosing table or list.
 
-        `names` says what parameters are called there: ``{"window_seconds": "window"}``.
+        `names` maps parameters to their names there: ``{"window_seconds": "window"}``.
         """
         self._sentence = self._sentence or self.message
         own = self.parameter if names is None else tuple(names.get(str(part), part) for part in self.parameter)
@@ -246,15 +246,15 @@ class UnexpectedReward(EquipoiseError):
 
 
 class UnknownExperiment(EquipoiseError):
-    """No experiment of that name is in the store."""
+    """The store has no experiment of that name."""
 
 
 class ExperimentExists(EquipoiseError):
-    """An experiment of that name is in the store already."""
+    """The store already has an experiment of that name."""
 
 
 class UnknownKey(EquipoiseError):
-    """No key of that id is in the store."""
+    """The store has no key of that id."""
 
 
 class UnknownUnit(EquipoiseError):
@@ -262,27 +262,27 @@ class UnknownUnit(EquipoiseError):
 
 
 class RewardConflict(EquipoiseError):
-    """Another reward was told for the unit before; `correct` replaces it."""
+    """The unit already has another reward; `correct` replaces it."""
 
 
 class NotRewarded(EquipoiseError):
-    """There is no told reward to correct."""
+    """The unit has no reward to correct."""
 
 
 class RewardsHeld(EquipoiseError):
-    """The experiment cannot be finished yet: rewards that are held back would never be counted."""
+    """The experiment cannot be finished yet: held rewards would never be counted."""
 
 
 class EnrolmentClosed(EquipoiseError):
-    """The experiment takes no new units now; rewards of those it has are welcome."""
+    """The experiment accepts no new units now; it still accepts rewards of assigned units."""
 
 
 class ExperimentFinished(EquipoiseError):
-    """The experiment is over; nothing about it can change."""
+    """The experiment is finished; nothing about it can change."""
 
 
 class TooFewRewards(EquipoiseError):
-    """What was asked needs estimates of every arm, and some arm has too few rewards."""
+    """The call needs estimates of every arm, and some arm has too few rewards."""
 
 
 class NotAuthenticated(EquipoiseError):
@@ -290,20 +290,20 @@ class NotAuthenticated(EquipoiseError):
 
 
 class NotAllowed(EquipoiseError):
-    """The key's role, or the experiment it is for, does not cover what was asked."""
+    """The key's role, or the experiment it is for, does not cover the call."""
 
 
 class ServiceError(EquipoiseError):
-    """A server answered something that is no answer of this service; what it did is unknown."""
+    """The HTTP answer does not come from this service; whether the call took effect is unknown."""
 
 
 class VerificationFailed(EquipoiseError):
-    """Replaying the log gave something else than what is recorded; the message names the first difference.
+    """The replay of the log differs from what is recorded; the message names the first difference.
 
     Parameters
     ----------
     event : int or None
-        Number of the first event that differs, or None if the log is right and a table is not.
+        Number of the first event that differs, or None if the log is right and a table is wrong.
     """
 
     def __init__(self, message: str, *, event: int | None = None, hint: str | None = None) -> None:
@@ -312,19 +312,19 @@ class VerificationFailed(EquipoiseError):
 
 
 class StoreError(EquipoiseError):
-    """The database could not do its part; the request itself may be fine."""
+    """The database failed; the call itself may be fine."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot be reached or written to; nothing was acknowledged, so trying again is safe."""
+    """The database cannot be reached or written to; nothing was acknowledged, so a retry is safe."""
 
 
 class StoreMismatch(StoreError):
-    """The database was not made by this package, or by a newer version of it."""
+    """The database was created by another program, or by a newer version of this package."""
 
 
 class UpgradeNeeded(StoreError):
-    """The database was made by an older version and holds experiments; it is changed on request only."""
+    """The database was created by an older version and holds experiments; it is upgraded on request only."""
 
 
 class MissingExtra(EquipoiseError, ImportError):
@@ -332,7 +332,7 @@ class MissingExtra(EquipoiseError, ImportError):
 
 
 def visible(text: str) -> str:
-    r"""Return text with everything that is not printable escaped, so that a message shows what was got.
+    r"""Escape everything in a text that is not printable, so that a message shows what was got.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def visible(text: str) -> str:
 
 
 def path_text(path: ParameterPath) -> str:
-    """Return a path as people write it.
+    """Format a path as people write it.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def path_text(path: ParameterPath) -> str:
 
 @contextmanager
 def within(*path: str | int, names: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Put `path` before the parameter of invalid input that is found inside, as `InvalidInput.within` does."""
+    """Prefix the parameter of `InvalidInput` raised inside with `path`, as `InvalidInput.within` does."""
     try:
         yield
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""Files: replaced when complete, text in UTF-8, CSV by column names, TOML by keys; errors say where in the file."""
+"""Read and write files: atomic replacement, UTF-8 text, CSV by column names, TOML; errors say where in the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra, UnknownName, visible
 
 STDIN = "-"
-"""The path that stands for standard input."""
+"""The path that means standard input."""
 
 
 def read_text(path: str | Path) -> str:
@@ -29,14 +29,14 @@ def read_text(path: str | Path) -> str:
 
 
 def name_of(path: str | Path) -> str:
-    """Return what errors call a file."""
+    """Return the name of a file for errors."""
     return "standard input" if path == STDIN else str(path)
 
 
 def decoded(data: bytes, source: str) -> str:
-    """Return the text of a file, or name the line that is not UTF-8; `source` is what errors call the file."""
+    """Decode the text of a file, or name the line that is not UTF-8; errors call the file `source`."""
     try:
-        return data.decode("utf-8-sig")  # spreadsheets put a byte order mark before the name of the first column
+        return data.decode("utf-8-sig")  # spreadsheets write a byte order mark before the first column name
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
@@ -45,9 +45,9 @@ def decoded(data: bytes, source: str) -> str:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; its file replaces `path` when the block ends without an error.
+    """Yield a path beside `path` to write to; its file replaces `path` atomically if the block ends without an error.
 
-    The new file is on disk before it replaces the old one, so that a power cut leaves one of the two.
+    The new file is synced to disk before it replaces the old one, so that a power cut leaves one of the two.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -70,9 +70,9 @@ def polars() -> Any:
 
 
 class CsvRows:
-    r"""The rows of CSV text below its header; iterating gives the cells of the wanted columns, without spaces around.
+    r"""The rows of CSV text below its header; iterating yields the stripped cells of the wanted columns.
 
-    Columns are found in any order and case; others, and blank lines, are passed over. A cell that is not there is "".
+    Columns are found in any order and case; other columns and blank lines are skipped. A missing cell is "".
 
     Examples
     --------
@@ -117,7 +117,7 @@ class CsvRows:
 
 
 def number_in(text: str) -> float | None:
-    """Return the finite number that a cell or an option holds, or None if it holds none."""
+    """Parse the finite number in a cell or an option; return None if there is none."""
     try:
         value = float(text)
     except ValueError:
@@ -126,7 +126,7 @@ def number_in(text: str) -> float | None:
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
-    """Return the data of TOML text; `source` is what errors call the file."""
+    """Parse TOML text; errors call the file `source`."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -134,7 +134,7 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 
 def check_keys(table: Any, allowed: Sequence[str], *, needed: Sequence[str] = ()) -> None:
-    """Raise unless a table has all the keys it needs, and none but the allowed ones.
+    """Raise unless a table has all the needed keys and only allowed ones.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def check_keys(table: Any, allowed: Sequence[str], *, needed: Sequence[str] = ()
 
 @contextmanager
 def errors_in(source: str, *, unless: Container[Any] = ()) -> Iterator[None]:
-    """Raise invalid input as an error in the file `source`, unless its key is among those given otherwise."""
+    """Report `InvalidInput` as an error in the file `source`, unless its key is in `unless`."""
     try:
         yield
     except InvalidInput as error:

@@ -1,4 +1,4 @@
-"""How far a simulation is: told to a function, or drawn as a bar with steps per second and time left."""
+"""Report the progress of a simulation: to a function, or as a progress bar with steps per second and time left."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]
 
 
 def reporter(progress: Progress | bool | None, total: int) -> Reporter:
-    """Return what shows the progress of `total` steps: nothing, a bar (True) or a function of (done, total)."""
+    """Return a reporter for `total` steps: none, a progress bar (True) or a function of (done, total)."""
     if progress is None or progress is False:
         return Reporter()
     if progress is True:
@@ -25,7 +25,7 @@ def reporter(progress: Progress | bool | None, total: int) -> Reporter:
 
 
 class Reporter:
-    """Progress that nobody wants to see."""
+    """Base class of reporters; shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -34,22 +34,22 @@ class Reporter:
         """Show nothing more."""
 
     def show(self, done: int) -> None:
-        """Show the number of steps done."""
+        """Show that `done` steps are done."""
 
 
 class _Called(Reporter):
-    """Progress told to a function."""
+    """Reports progress to a function."""
 
     def __init__(self, function: Progress, total: int) -> None:
         self.function, self.total = function, total
 
     def show(self, done: int) -> None:
-        """Call the function."""
+        """Call the function with (done, total)."""
         self.function(done, self.total)
 
 
 class StepBar(Reporter):
-    """A bar over a known number of steps, on stderr; silent where that is no terminal."""
+    """A progress bar over a known number of steps, on stderr; silent if that is not a terminal."""
 
     def __init__(self, total: int, label: str = "simulating", noun: str = "steps") -> None:
         self.total, self.label, self.noun = total, label, noun
@@ -77,7 +77,7 @@ class StepBar(Reporter):
             console=console,
             transient=True,
             disable=not console.is_terminal,
-            speed_estimate_period=math.inf,  # workers report thousands of steps at once: the last few say little
+            speed_estimate_period=math.inf,  # average over the whole run: workers report thousands of steps at once
         )
         self._bar.start()
         self._task = self._bar.add_task(self.label, total=self.total)
@@ -88,16 +88,16 @@ class StepBar(Reporter):
             self._bar.stop()
 
     def show(self, done: int) -> None:
-        """Move the bar to the number of steps done."""
+        """Move the bar to `done` steps."""
         self._bar.update(self._task, completed=done)
 
     def turn_to(self, label: str, total: int) -> None:
-        """Say what is being done now, and how many steps there will be in all."""
+        """Set the label and the total number of steps."""
         self._bar.update(self._task, description=label, total=total)
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Take the bar off the screen while something else is written there."""
+        """Hide the bar while something else is written to the screen."""
         self.__exit__()
         try:
             yield
@@ -106,7 +106,7 @@ class StepBar(Reporter):
 
 
 def speed_text(steps_per_second: float, noun: str = "steps") -> str:
-    """Return a speed as people read it.
+    """Format a speed for people.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def speed_text(steps_per_second: float, noun: str = "steps") -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Return how much time is left as people read it.
+    """Format the time left for people.
 
     Examples
     --------

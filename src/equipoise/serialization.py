@@ -1,4 +1,4 @@
-"""Values with a name: equal when their parameters are, printable, and to and from plain data and JSON."""
+"""Serialise policies, objectives and rules by class name: equality, repr, plain data and JSON for named values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Value(ABC):
-    """Base of policies and objectives, which are frozen keyword-only dataclasses, or plain classes without parameters.
+    """Base class of policies, objectives and rules: frozen keyword-only dataclasses, or classes without parameters.
 
-    A direct subclass starts a family (`Policy`, `Objective`); its subclasses are found by their class name, which is
-    what stands in JSON. Defining a class is all it takes to make it readable by name.
+    A direct subclass starts a family (`Policy`, `Objective`); its subclasses are registered by their class name, which
+    is what JSON contains. Defining a class is enough to make it readable by name.
     """
 
     _family: ClassVar[dict[str, type[Any]]]
@@ -41,12 +41,12 @@ class Value(ABC):
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names that `from_dict` knows in this family."""
+        """Return the class names of this family that `from_dict` can read."""
         return tuple(sorted(name for name, kind in cls._family.items() if not inspect.isabstract(kind)))
 
     @classmethod
     def fields_of(cls, name: str) -> dict[str, dataclasses.Field[Any]]:
-        """Return the parameters of the class of that name in this family."""
+        """Return the parameters of the class with that name in this family."""
         if name not in cls.names():
             raise UnknownName(f"unknown {cls._family_name} {name!r}; known are {', '.join(cls.names())}")
         return {field.name: field for field in cls._family[name]._class_fields()}
@@ -60,7 +60,7 @@ class Value(ABC):
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Return the value that `to_dict` described; parameters left out keep their defaults."""
+        """Read a value that `to_dict` wrote; omitted parameters keep their defaults."""
         family = cls._family_name
         if not isinstance(data, dict) or not isinstance(data.get("name"), str):
             raise InvalidInput(f"a {family} must be an object with a name; got {data!r}")
@@ -85,7 +85,7 @@ class Value(ABC):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the value that `to_json` wrote."""
+        """Read a value that `to_json` wrote."""
         try:
             data = json.loads(text)
         except (TypeError, json.JSONDecodeError) as error:
@@ -94,7 +94,7 @@ class Value(ABC):
 
     @classmethod
     def _class_fields(cls) -> tuple[dataclasses.Field[Any], ...]:
-        """Return the parameters; a class that is no dataclass may have none."""
+        """Return the parameters; a class that is not a dataclass must have none."""
         if dataclasses.is_dataclass(cls):
             return dataclasses.fields(cast("type[DataclassInstance]", cls))
         if cls.__init__ is not object.__init__:
@@ -117,11 +117,11 @@ class Value(ABC):
         )
 
     def _set(self, **parameters: Any) -> None:
-        """Put checked parameters in place of those given; for `__post_init__` only."""
+        """Replace parameters by their checked values; for `__post_init__` only."""
         for name, value in parameters.items():
             object.__setattr__(self, name, value)
 
-    # For plain classes; dataclasses have their own.
+    # For plain classes; dataclasses define their own.
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
@@ -131,7 +131,7 @@ class Value(ABC):
     def __repr__(self) -> str:
         try:
             fields = self._fields()
-        except InvalidInput:  # what is wrong is told where it matters, not while something else is printed
+        except InvalidInput:  # repr must not raise: to_dict reports the error where it matters
             return object.__repr__(self)
         shown = (
             f"{field.name}={getattr(self, field.name)!r}"
@@ -142,7 +142,7 @@ class Value(ABC):
 
 
 def plain(value: Any) -> Any:
-    """Return a parameter as plain data: values by name, arrays and tuples as lists."""
+    """Convert a parameter to plain data: values by name, arrays and tuples as lists."""
     if isinstance(value, Value):
         return value.to_dict()
     if hasattr(value, "tolist"):
@@ -151,7 +151,7 @@ def plain(value: Any) -> Any:
 
 
 def json_data(value: Any) -> Any:
-    """Return a record as data that JSON can hold: instants as text, and null for numbers that are not finite.
+    """Convert a record to data that JSON can hold: instants as text, and null for numbers that are not finite.
 
     Examples
     --------

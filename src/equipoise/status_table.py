@@ -1,4 +1,4 @@
-"""The state of an experiment as people read it: lines of text with styles, for a terminal, a file or a live display."""
+"""Format the status of an experiment for people: lines of styled text for a terminal, a file or a live display."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from equipoise.experiment import ArmStatus, Progress, Status
 
 WIDEST_NAME = 40
-"""Names of arms are cut to this many cells, and to less where the terminal is narrow."""
+"""Arm names are cut to this many cells, and to fewer on a narrow terminal."""
 NARROWEST_NAME = 24
-"""Columns that can be spared go before names are cut to less than this."""
+"""Optional columns are left out before names are cut to fewer cells than this."""
 SHORTEST_NAME = 8
 LARGEST_PLAIN = 1e9
-"""Numbers beyond may be written with an exponent."""
+"""Larger numbers may be written with an exponent."""
 _DIGITS = 4
 _SPARE = {"std": 4, "held": 3, "defaulted": 2, "target": 1}
 
 
 class Line(NamedTuple):
-    """A line of text, and how to show it where there are colours."""
+    """A line of text, and its style for terminals with colours."""
 
     text: str
     style: str = ""
@@ -43,11 +43,11 @@ class _Column(NamedTuple):
     cells: list[str]
     total: str = ""
     spare: int = 0
-    """Where the terminal is too narrow for all columns, the one with the largest number goes first; 0 stays."""
+    """On a narrow terminal, the column with the largest number is left out first; 0 always stays."""
 
 
 def status_lines(status: Status, *, width: int | None = None, height: int | None = None) -> list[Line]:
-    """Return the status as lines no wider than `width`; arms that do not fit into `height` lines are counted only.
+    """Format the status as lines no wider than `width`; arms beyond `height` lines are only counted.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def status_lines(status: Status, *, width: int | None = None, height: int | None
 
 
 def styled_text(lines: Sequence[Line]) -> Text:
-    """Return lines as Rich shows them, none of them wrapped."""
+    """Convert lines to Rich text that does not wrap."""
     from rich.text import Text
 
     text = Text(no_wrap=True, overflow="crop")
@@ -96,7 +96,7 @@ def styled_text(lines: Sequence[Line]) -> Text:
 
 
 def print_lines(lines: Sequence[Line]) -> None:
-    """Print lines to standard output, in colour if that is a terminal that has them."""
+    """Print lines to standard output, in colour if the terminal has colours."""
     if sys.stdout.isatty():
         from rich.console import Console
 
@@ -107,7 +107,7 @@ def print_lines(lines: Sequence[Line]) -> None:
 
 
 def _table(status: Status, arms: Sequence[ArmStatus], room: int) -> list[Line]:
-    """Return header, arms and totals."""
+    """Return the lines of the header, the arms and the totals."""
     columns = _columns(status, arms)
     names = [visible(arm.arm) for arm in arms]
     longest = min(WIDEST_NAME, max(cell_len(name) for name in ["total", *names]))
@@ -129,7 +129,7 @@ def _table(status: Status, arms: Sequence[ArmStatus], room: int) -> list[Line]:
 
 
 def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
-    """Return the columns worth showing; counts that are zero everywhere are not."""
+    """Return the columns worth showing, without counts that are zero for every arm."""
     columns = []
     if any(arm.state != "active" for arm in status.arms):
         columns.append(_Column("state", [arm.state for arm in arms]))
@@ -154,7 +154,7 @@ def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
 
 
 def _notes(status: Status) -> list[Line]:
-    """Return what the numbers mean, what becomes of missing rewards, and how far the stopping rules are."""
+    """Return notes on what the numbers mean, the rule for missing rewards, and the progress of stopping rules."""
     percent = f"{100 * status.confidence:g}%"
     exact = status.interval == "empirical Bernstein"
     kind = "exact for the declared range" if exact else "asymptotic, from 30 rewards on"
@@ -184,14 +184,14 @@ def _value(value: Any) -> str:
 
 
 def _decimals(widths: Sequence[float]) -> int | None:
-    """Return how many decimals show two digits of the narrowest interval; None if that cannot be said."""
+    """Return the number of decimals that shows two digits of the narrowest interval, or None if there is none."""
     if not widths or not 1e-6 <= min(widths) < LARGEST_PLAIN:
         return None
     return max(0, 1 - math.floor(math.log10(min(widths))))
 
 
 def _numbers(values: Sequence[float | None], decimals: int | None = None) -> list[str]:
-    """Return a column of numbers, with a dash where there is none."""
+    """Format a column of numbers, with a dash for None."""
     numbers = [value for value in values if value is not None]
     if decimals is not None and all(abs(number) < LARGEST_PLAIN for number in numbers):
         known = iter([f"{number:.{decimals}f}" for number in numbers])
@@ -205,7 +205,7 @@ def _share(share: float | None) -> str:
 
 
 def _cut(text: str, cells: int) -> str:
-    """Return text in so many cells, with dots in the middle where it was too long: names often differ at the end.
+    """Fit text into `cells` cells, with dots in the middle if it is too long: names often differ at the end.
 
     Examples
     --------

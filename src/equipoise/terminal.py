@@ -1,4 +1,4 @@
-"""Results as the commands print them: a table for people, JSON or CSV for programs."""
+"""Print results of the commands: tables for people, JSON or CSV for programs, and messages on stderr."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 Format: TypeAlias = Literal["table", "json", "csv"]
 COMPILING = "compiling, once: the next start will be quick"
-"""What is said where compiled code is not in the cache yet."""
+"""Message shown when compiled code is not in the cache yet."""
 
 
 def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa: A002
-    """Print the share of each arm, and what the allocation is worth."""
+    """Print the share of each arm, and the reward and error of the allocation."""
     columns: dict[str, list[Any]] = {
         "arm": list(record.arms),
         "mean": record.mean.tolist(),
@@ -127,7 +127,7 @@ def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A0
 
 
 def _parameter_columns(rows: Sequence[SummaryRow]) -> list[tuple[str, Sequence[str]]]:
-    """Return a column for each parameter that is not its default; not the weight if regret is measured at it."""
+    """Return a column for each parameter with a value other than its default; no weight column if regret uses it."""
     policies: list[Any] = [row.policy for row in rows]
     fields = {field.name: field.default for policy in policies for field in dataclasses.fields(policy)}
     columns = {name: [getattr(policy, name, None) for policy in policies] for name in fields}
@@ -142,9 +142,9 @@ def _parameter_columns(rows: Sequence[SummaryRow]) -> list[tuple[str, Sequence[s
 
 
 _MANY = 6
-"""Numbers of one parameter that fit a table."""
+"""Most numbers of one parameter that fit into a table."""
 _LARGE = 1e6
-"""Regrets beyond are written with an exponent."""
+"""Larger regrets are written with an exponent."""
 
 
 def _short(value: Any) -> str:
@@ -155,9 +155,9 @@ def _short(value: Any) -> str:
 
 
 def _regrets(rows: Sequence[SummaryRow]) -> tuple[list[str], list[str]]:
-    """Return regrets and their standard errors with equally many decimals: two digits of the smallest error."""
+    """Format regrets and their standard errors with the same number of decimals: two digits of the smallest error."""
     pairs = [(row.rescaled_regret, row.standard_error) for row in rows]
-    # An error of some rounding only says that all replications were alike.
+    # A standard error at rounding level only means that all replications were alike.
     errors = [
         spread for regret, spread in pairs if spread and math.isfinite(spread) and spread > 1e-9 * abs(regret or 0)
     ]
@@ -173,9 +173,9 @@ def _regrets(rows: Sequence[SummaryRow]) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterator[Callable[[int, int], None]]:
-    """Say on stderr what a sweep plays, how long it took and where its results are, or how to go on with it.
+    """Report a sweep on stderr: its size, how long it took and where the results are, or how to resume it.
 
-    Gives the function that tells how many replications were found, and how many there are in all.
+    Yields a function to call with the number of replications found in the file, and the number of all.
     """
     from equipoise.simulation import simulate
     from equipoise.simulation.sweeps import SweepInterrupted, result_paths
@@ -202,12 +202,12 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
 
     try:
         announce_compiling(quiet=quiet)
-        simulate(study.policies, study.arms, horizon=1)  # so that workers find all compiled
+        simulate(study.policies, study.arms, horizon=1)  # warm-up: workers find everything compiled
         yield tell_found
     except SweepInterrupted as interrupted:
         if interrupted.n_finished:
             finished = f"{interrupted.n_finished:,} of {interrupted.n_replications:,} replications are finished"
-            # With --again it would throw away what it has just kept.
+            # With --again, the same command would discard what was just saved.
             command = "the same command without --again" if again else "the same command"
             say(f"interrupted; {finished} and kept in {interrupted.kept}\n{command} plays the rest")
         else:
@@ -222,7 +222,7 @@ def sweep_notes(study: Study, out: Path, *, quiet: bool, again: bool) -> Iterato
 
 
 def print_json(data: Mapping[str, Any]) -> None:
-    """Print one JSON object at full precision; what is infinite or undefined becomes null."""
+    """Print one JSON object at full precision; infinite and undefined numbers become null."""
     _write(json.dumps(json_data(data), indent=2, allow_nan=False) + "\n")
 
 
@@ -238,10 +238,10 @@ def print_csv(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
 def print_table(
     columns: Sequence[tuple[str, Sequence[str]]], *, always: int | None = None, words: Collection[str] = ()
 ) -> int:
-    """Print columns of text, the first and `words` flush left and the others right, and return how many were shown.
+    """Print columns of text, the first and `words` left-aligned and the others right; return how many were shown.
 
-    Columns after the first `always` are left out where they would not fit the width of the terminal. The text is laid
-    out here because Rich takes half a minute for the 100,000 arms that the solver takes a tenth of a second for.
+    Columns after the first `always` are left out if they do not fit the width of the terminal. The layout is done here
+    because Rich takes half a minute for 100,000 arms, which the solver handles in a tenth of a second.
     """
     room = shutil.get_terminal_size().columns
     shown: list[list[str]] = []
@@ -257,7 +257,7 @@ def print_table(
 
 
 def padded(cells: Sequence[str], *, left: bool = False) -> list[str]:
-    """Return the cells of a column with equal width, flush right or left."""
+    """Pad the cells of a column to equal width, aligned right or left."""
     sizes = [cell_len(text) for text in cells]
     width = max(sizes)
     pads = [" " * (width - size) for size in sizes]
@@ -265,7 +265,7 @@ def padded(cells: Sequence[str], *, left: bool = False) -> list[str]:
 
 
 def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
-    """Return the numbers of a column with equally many decimals: `digits` digits of the largest, no idle zeros.
+    """Format a column of numbers with equally many decimals: `digits` digits of the largest, no trailing zeros.
 
     Examples
     --------
@@ -274,12 +274,12 @@ def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
     """
     numbers = [float(value) for value in values]
     largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0)
-    if largest >= 1e15:  # beyond what a double holds to the unit
+    if largest >= 1e15:  # beyond the integers that a double holds exactly
         return [f"{number:.{digits}g}" for number in numbers]
     most = max(0, digits - 1 - math.floor(math.log10(largest))) if largest else 0
     rounded = [f"{number:.{most}f}" for number in numbers]
     decimals = max((len(text.rstrip("0").partition(".")[2]) for text in rounded), default=0)
-    # What would look like zero without being zero is written with an exponent.
+    # Write non-zero numbers that would show as zero with an exponent.
     return [
         f"{number:.1e}" if number != 0 == float(text) else f"{number:.{decimals}f}"
         for number, text in zip(numbers, rounded, strict=True)
@@ -287,12 +287,12 @@ def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
 
 
 def _shares(values: FloatArray) -> list[str]:
-    """Return shares with four digits behind the point, or more if all are small."""
+    """Format shares with four decimals, or more if all are small."""
     return aligned(values, digits=5 if values.max() == 1 else 4)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return so many of something.
+    """Return a number with its noun, in the plural if needed.
 
     Examples
     --------
@@ -304,7 +304,7 @@ def counted(number: int, noun: str) -> str:
 
 @cache
 def announce_compiling(*, quiet: bool = False) -> None:
-    """Say on stderr that something is being compiled, once, should that happen: it takes seconds."""
+    """Say on stderr if code has to be compiled, which happens once and takes seconds."""
     from equipoise.kernels.compiler import when_compiling
 
     if not quiet:
@@ -312,7 +312,7 @@ def announce_compiling(*, quiet: bool = False) -> None:
 
 
 def _printable(text: str) -> str:
-    """Return text without the characters that move a terminal's cursor or change its colours."""
+    """Replace characters that move a terminal's cursor or change its colours."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 

@@ -1,8 +1,8 @@
-"""The life of a unit, in two tables: what becomes of its reward under each rule, and what each state means.
+"""The life cycle of a unit, in two tables: its state after each event under each rule, and what each state means.
 
-What does a late reward do? Look at the last column of `OUTCOMES`, in the row of the experiment's rule for missing
-rewards. Is it in the estimates then? Look at the row of that state in `STATES`. The planner of requests, the reader of
-units, the export and the compiled replay of logs all follow these tables, through `LIVES`.
+To see what a late reward does, read the last column of `OUTCOMES`, in the row of the experiment's rule for missing
+rewards. To see whether it is in the estimates then, read the row of that state in `STATES`. The planner of commands,
+the reader of units, the export and the compiled replay of logs all follow these tables, through `LIVES`.
 """
 
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, OTHER = range(6)
-"""Kinds of events; the last is for those that change the experiment and not a unit."""
+"""Kinds of events; the last is for events that change the experiment instead of a unit."""
 
 UNIT_EVENTS = {
     "assigned": ASSIGNED,
-    "rewarded": REWARDED,  # a reward is told, in time or late
-    "counted": COUNTED,  # the window of a reward that was held back has passed
+    "rewarded": REWARDED,  # a reward is reported, in time or late
+    "counted": COUNTED,  # the window of a held reward has passed
     "expired": EXPIRED,  # the window has passed without a reward
     "corrected": CORRECTED,
 }
@@ -41,14 +41,14 @@ OUTCOMES = {
     (DROP,    "ignore", False): (IN_ESTIMATES,    DROPPED,            LATE_DROPPED),
     (DROP,    "ignore", True):  (HELD,            DROPPED,            LATE_DROPPED),
 }
-"""The state after the first reward or the end of the window, whichever comes first, and after a reward later still.
+"""The state after the first reward or the end of the window, whichever comes first, and after a later reward.
 
-A rule is what its class and its parameters `late` and `hold` say. Under all of them a reward held back is in the
-estimates once its window has passed, and a correction leaves the state as it is.
+A rule is its class and the parameters `late` and `hold`. Under all rules, a held reward enters the estimates once its
+window has passed, and a correction does not change the state.
 """
 
 NOTHING, DEFAULT_VALUE, REWARD = range(3)
-"""What stands in the estimates for a unit."""
+"""What is in the estimates for a unit."""
 
 N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED = range(4)
 COUNTERS = 4
@@ -62,7 +62,7 @@ class Meaning(NamedTuple):
     counter: int | None
     estimate: int
     is_open: bool = False
-    """Whether the unit is on the list of what is pending, if there is a window, until that has passed."""
+    """Whether the unit is in the pending table, if there is a window, until it has passed."""
 
 
 STATES = {
@@ -79,21 +79,21 @@ STATES = {
 
 
 class Step(NamedTuple):
-    """What an event does to a unit in some state."""
+    """The effect of an event on a unit in some state."""
 
     after: int
     """The next state."""
     counts: bool
     """Whether the event's value, a reward or the default, goes into the estimates."""
     replaces: int
-    """What leaves the estimates for it: `NOTHING`, the `DEFAULT_VALUE` or the `REWARD` known before."""
+    """What leaves the estimates in exchange: `NOTHING`, the `DEFAULT_VALUE` or the previous `REWARD`."""
 
 
 class Life:
-    """The table for one rule: what every event does in every state in which it can happen.
+    """Transitions under one rule: the effect of every event in every state in which it can happen.
 
     `steps` has a `Step` by (state, event). `array[state, event]` holds the same three numbers for compiled code, with
-    -1 as the next state of what cannot happen.
+    -1 as the next state if the event cannot happen.
     """
 
     def __init__(self, in_time: int, without_reward: int, late: int) -> None:
@@ -110,21 +110,21 @@ class Life:
             self.array[place] = step
 
     def after(self, state: int, event: int) -> int:
-        """Return the next state as the log has it; an event that cannot happen changes nothing (`verify` objects)."""
+        """Return the next state; an event that cannot happen changes nothing (`verify` reports it)."""
         step = self.steps.get((state, event))
         return state if step is None else step.after
 
 
 def _step(state: int, after: int) -> Step:
-    """Return what going from a state to the next does to the estimates: what the next one has in them goes in."""
+    """Return the effect of a transition on the estimates: what the next state has in them goes in."""
     before, then = STATES[state].estimate, STATES[after].estimate
     counts = then == REWARD or (then == DEFAULT_VALUE and before != DEFAULT_VALUE)
     return Step(after, counts, before if counts else NOTHING)
 
 
 LIVES = {rule: Life(*outcomes) for rule, outcomes in OUTCOMES.items()}
-"""The table of every rule."""
+"""The transitions under every rule."""
 
 IS_OPEN = np.array([STATES[state].is_open for state in range(len(STATES))])
 COUNTER_OF = np.array([-1 if (row := STATES[state].counter) is None else row for state in range(len(STATES))], np.int64)
-"""Columns of `STATES` by state, for compiled code and whole arrays of states; no counter is -1."""
+"""Columns of `STATES` by state, for compiled code and whole arrays of states; -1 means no counter."""

@@ -1,4 +1,4 @@
-"""Run the command as `python -m equipoise.cli`."""
+"""Run the command line as `python -m equipoise.cli`."""
 
 from equipoise.cli.app import main
 

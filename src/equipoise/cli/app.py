@@ -1,4 +1,4 @@
-"""The commands put together, and the entry point that turns errors into messages and exit codes."""
+"""Assemble the commands into the Typer app, and run it: errors become messages and exit codes."""
 
 import io
 import os
@@ -45,7 +45,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Service": {"serve": service.serve},
 }
-"""Every command by its heading, in the order of the help."""
+"""Every command by its heading, in the order of the help text."""
 GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {
     "arm": (
         "Live experiments",
@@ -63,7 +63,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {
         {"create": service.create_key, "list": service.list_keys, "revoke": service.revoke_key},
     ),
 }
-"""Commands with commands of their own: their heading, their help and those commands."""
+"""Groups of commands: heading, help text and subcommands."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -90,7 +90,7 @@ def equipoise(
 
 def _add(group: typer.Typer, commands: dict[str, Callable[..., None]], panel: str | None = None) -> None:
     for name, command in commands.items():
-        # A reward may be negative; -3 is a number then and not an option.
+        # A reward may be negative: -3 must parse as a number, not as an option.
         settings = {"ignore_unknown_options": True} if command in (units.tell, units.correct) else None
         group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 
@@ -104,9 +104,9 @@ for name, (panel, text, commands) in GROUPS.items():
 
 
 def main() -> None:
-    """Run the command; errors become a message, a hint and an exit code."""
+    """Run the command line; an error becomes a message, a hint and an exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end in a traceback
+        if isinstance(stream, io.TextIOWrapper):  # no traceback for names that the terminal cannot show
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="equipoise")
@@ -114,6 +114,6 @@ def main() -> None:
         fail(error)
     except OSError as error:
         print(f"error: {error.strerror or error}", file=sys.stderr)
-        # What could not be written would be tried again at exit, and fail again.
+        # Python flushes stdout again at exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)

@@ -1,4 +1,4 @@
-"""Exit codes, and errors as the command line reports them: with the options as they were typed.
+"""Exit codes, and errors as the command line prints them: they name the option that the user typed.
 
 Errors in the command line itself are Typer's: it prints the usage and exits with 2.
 """
@@ -16,14 +16,14 @@ INTERRUPTED = 130
 
 
 class Command(TyperCommand):
-    """A command whose errors name its options, where the library names its own parameters.
+    """A command whose errors name its options instead of the library's parameters.
 
-    An error knows its parameter: `reward_weight`, or `missing.window` in the words of a file. The argument of that name
-    is the option to name, whatever that is called: `--reward-weight must be in [0, 1]`.
+    An error knows its parameter: `reward_weight`, or `missing.window` in a file's terms. The option is found by the
+    argument of that name, whatever the option is called: `--reward-weight must be in [0, 1]`.
     """
 
-    def invoke(self, ctx: Any) -> Any:  # Typer has its Context from Click or from a copy of it
-        """Run the command."""
+    def invoke(self, ctx: Any) -> Any:  # Typer takes Context from Click or from a copy of it
+        """Run the command, and name options in its errors."""
         try:
             return super().invoke(ctx)
         except InvalidInput as error:
@@ -32,13 +32,13 @@ class Command(TyperCommand):
 
 
 def fail(error: EquipoiseError) -> None:
-    """Print an error and exit: with 2 if the input was invalid, else with 1."""
+    """Print an error and exit with 2 if the input was invalid, else with 1."""
     print(f"error: {error_text(error)}", file=sys.stderr)
     sys.exit(USAGE if isinstance(error, InvalidInput) else FAILURE)
 
 
 def error_text(error: EquipoiseError) -> str:
-    r"""Return message and hint as they are printed, with control characters from files or names made visible.
+    r"""Format an error's message and hint, with control characters from files or names made visible.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def error_text(error: EquipoiseError) -> str:
 def _in_options(error: InvalidInput, ctx: Any) -> str:
     options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
     for place, part in enumerate(error.parameter):
-        # Values that come from a file, or are not given at all, were not typed as an option.
+        # A value from a file, or a default, was not typed as an option.
         source = ctx.get_parameter_source(part) if part in options else None
         if source is not None and source.name == "COMMANDLINE" and options[part].startswith("-"):
             rest = tuple(key for key in error.parameter[place + 1 :] if isinstance(key, str))

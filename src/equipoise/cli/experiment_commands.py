@@ -1,4 +1,4 @@
-"""Commands that make, change, copy or list experiments and their arms."""
+"""Commands that create, change, copy, upgrade or list experiments and their arms."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -134,7 +134,7 @@ def create(
 
 
 def _given(**values: Any) -> dict[str, Any] | None:
-    """Return what was given, in the words of a file, or None if nothing was."""
+    """Return the given options under the names they have in a file, or None if there are none."""
     return {key: value for key, value in values.items() if value is not None} or None
 
 
@@ -182,7 +182,7 @@ def _policy(policy: dict[str, object]) -> str:
 
 
 def _state_command(verb: str, text: str) -> "Callable[..., None]":
-    """Return the command that calls a verb without arguments and prints the state."""
+    """Return a command that calls a verb without arguments and prints the experiment's state."""
 
     def command(
         name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
@@ -241,7 +241,7 @@ def add_arm(
 
 
 def _arm_command(verb: str, text: str) -> "Callable[..., None]":
-    """Return the command that calls a verb with an arm and prints the arm's state."""
+    """Return a command that calls a verb with an arm and prints the arm's state."""
 
     def command(
         name: ExperimentName,
@@ -355,7 +355,7 @@ def copy(
 
 
 def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "tuple[Experiment, bool]":
-    """Copy one experiment, with a bar on the terminal unless it is to be quiet; and whether it was not there before."""
+    """Copy one experiment, with a progress bar unless `quiet`; return it and whether it is new in the target."""
     from equipoise.progress import Reporter, StepBar
 
     bar = Reporter() if quiet else StepBar(experiment.status().n_events, f"copying {experiment.name}", noun="events")
@@ -363,7 +363,7 @@ def _copy(experiment: "Experiment", target: "Store", quiet: bool) -> "tuple[Expe
 
     def show(n_done: int, _n_events: int) -> None:
         nonlocal new
-        new = True  # every log has a first event, so of what is copied at least one is told
+        new = True  # every log has a first event, so this is called at least once if anything is copied
         bar.show(n_done)
 
     try:

@@ -1,4 +1,7 @@
-"""Experiments as people write them: options or a TOML file; errors name the option, or the file and the key."""
+"""Read what users write: an experiment from options and a TOML file, and units or rewards from text or CSV.
+
+Errors name the option, or the file and the key or line.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from equipoise.policies import Policy
 
 KEYS = ("name", "arms", *Settings.__annotations__)
-"""What a file may say; except for `missing`, `stopping` and `policy`, as in `Experiment.create`."""
+"""Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
 MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
 STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {
     "budget": (Budget, "units"),
@@ -46,7 +49,7 @@ _SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
 
 
 class Description:
-    """What a file and options say of an experiment; options override the file."""
+    """An experiment described by a file and options; options override the file."""
 
     def __init__(self, path: Path | None, given: dict[str, Any]) -> None:
         data = {} if path is None else files.parse_toml(files.read_text(path), str(path))
@@ -54,12 +57,12 @@ class Description:
             if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
                 given = given | {table: data[table] | given[table]}
         if "policy" in given:
-            data.pop("reward_weight", None)  # which was for the policy of the file
+            data.pop("reward_weight", None)  # it belonged to the file's policy
         self._path, self._given = path, given
         self._data = data | given
 
     def create_in(self, experiments: StoredExperiments | Client) -> Experiment:
-        """Make the experiment."""
+        """Create the experiment."""
         if self._path is None:
             return _created(experiments, self._data)
         with files.errors_in(str(self._path), unless=self._given):
@@ -67,7 +70,7 @@ class Description:
 
 
 def duration(value: Any) -> float:
-    """Return seconds from a number, or from text with a unit.
+    """Parse a duration: a number of seconds, or text with a unit.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> E
 
 
 def _arms(entries: Any) -> tuple[Any, list[float] | None]:
-    """Return names, and floors where the arms are tables that have them."""
+    """Return the names, and the floors if the arms are tables that have them."""
     if not isinstance(entries, list) or not any(isinstance(entry, dict) for entry in entries):
         return entries, None
     for place, entry in enumerate(entries):
@@ -113,7 +116,7 @@ def _arms(entries: Any) -> tuple[Any, list[float] | None]:
 
 
 def _policy(data: dict[str, Any]) -> Policy:
-    """Return the one policy; a weight beside it is for a policy that takes one and has none of its own."""
+    """Return the policy; a weight beside it applies to a policy that takes one and has none of its own."""
     table = data.get("policy")
     if table is None:
         if "reward_weight" not in data:
@@ -170,7 +173,7 @@ def _stopping(table: Any) -> list[StoppingRule]:
 
 
 class Row(NamedTuple):
-    """A unit of a file, its reward or its attributes if the file has them, and where it stands."""
+    """A line of a file: the unit, and its reward or attributes if the file has them."""
 
     line: int
     unit: str
@@ -179,9 +182,9 @@ class Row(NamedTuple):
 
 
 def read_units(path: str) -> tuple[str, list[Row]]:
-    """Return how to call a file, and its units: the column `unit` of a CSV, or else every line that is not blank.
+    """Return a file's name for errors, and its units: the column `unit` of a CSV, or else every line that is not blank.
 
-    The other columns of a CSV are attributes of the unit, as text; an empty cell is none.
+    The other columns of a CSV are attributes of the unit, as text; an empty cell is left out.
     """
     source, text = name_of(path), read_text(path)
     header = _header(text)
@@ -200,11 +203,11 @@ def read_units(path: str) -> tuple[str, list[Row]]:
 
 
 def read_rewards(path: str) -> tuple[str, list[Row]]:
-    """Return how to call a file, and its units with rewards: columns `unit` and `reward`, or two without a header."""
+    """Return a file's name for errors, and its rewards: columns `unit` and `reward`, or two without a header."""
     source, text = name_of(path), read_text(path)
     header = _header(text)
     if "unit" not in map(str.lower, header) and len(header) == 2 and number_in(header[1]) is not None:
-        # Without a header the columns are those; the line that is put before counts as line 0.
+        # Add the missing header; it counts as line 0.
         text, shift = f"unit,reward\n{text}", -1
     else:
         shift = 0

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what becomes of their text."""
+"""Options that several commands share, and parsers for their values."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def option(name: str, panel: str, metavar: str | None, text: str, envvar: str | None = None) -> Any:
-    """Return an option; the panel is the heading under which the help lists it."""
+    """Return an option; the help text lists it under the heading `panel`."""
     return typer.Option(name, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False)
 
 
@@ -29,14 +29,14 @@ ChartFile = Annotated[Path | None, option("--chart", "Output", "FILE", "Draw it:
 
 
 def output_format(as_json: bool, as_csv: bool) -> "Format":
-    """Return how to print the result."""
+    """Return the output format."""
     if as_json and as_csv:
         raise InvalidInput("give --json or --csv; got both")
     return "json" if as_json else "csv" if as_csv else "table"
 
 
 def check_chart(path: Path | None) -> None:
-    """Raise if a chart is wanted that could not be drawn or written, before anything is computed."""
+    """Raise before any computation if a requested chart could not be drawn or written."""
     if path is not None:
         from equipoise.charts import checked_chart_path
 
@@ -44,7 +44,7 @@ def check_chart(path: Path | None) -> None:
 
 
 def save_chart(chart: Any, path: Path) -> None:
-    """Write a chart and say so."""
+    """Write a chart and report its path on stderr."""
     from equipoise import charts
 
     charts.save_chart(chart, path)
@@ -52,7 +52,7 @@ def save_chart(chart: Any, path: Path) -> None:
 
 
 def floor_shares(text: str) -> float | tuple[float, ...]:
-    """Return one floor for all arms, or one for each."""
+    """Parse one floor for all arms, or one per arm."""
     from equipoise.arm_tables import numbers
 
     lowest = numbers("floor", text)

@@ -1,4 +1,4 @@
-"""Commands that need no live experiment: allocate, frontier, simulate and reproduce."""
+"""Commands that work without a live experiment: allocate, frontier, simulate and reproduce."""
 
 import atexit
 import gc
@@ -72,7 +72,7 @@ def allocate(
 
 
 def _goal(reward_weight: float | None, error: float | None, reward: float | None) -> tuple[str, float]:
-    """Return which goal was given, and its value."""
+    """Return the name and value of the one goal that was given."""
     given = {"--reward-weight": reward_weight, "--error": error, "--reward": reward}
     pareto = [(name, value) for name, value in given.items() if value is not None]
     if len(pareto) != 1:
@@ -82,7 +82,7 @@ def _goal(reward_weight: float | None, error: float | None, reward: float | None
 
 
 def _weight(known: "ArmTable", floor: float | tuple[float, ...], goal: str, value: float) -> float:
-    """Return the weight that meets the goal."""
+    """Return the reward weight that meets the goal."""
     from equipoise.pareto import weight_for_error, weight_for_reward
 
     if goal == "--error":
@@ -124,7 +124,7 @@ def frontier(
 
 
 def _grid(weights: str | None, points: int | None) -> tuple[float, ...]:
-    """Return the weights given, or evenly spaced ones."""
+    """Return the given weights, or evenly spaced ones."""
     from equipoise.arm_tables import numbers
 
     if weights is not None and points is not None:
@@ -217,12 +217,12 @@ def simulate(
         if report_weight is None
         else {"reward_weight": checks.number_between("report_weight", report_weight, 0, 1)},
     }
-    options = {key: value for key, value in given.items() if value is not None}  # in the words of a study file
+    options = {key: value for key, value in given.items() if value is not None}  # under the names of a study file
     if study is None:
         _check_complete(options)
     known = simulation.study_from_dict(options) if study is None else simulation.read_study(study, **options)
     _warn_of_unused(options, known)
-    # Without a name of its own, each study has its own file: trying something else must not meet the last results.
+    # By default each study has its own file: a different study must not find the last one's results.
     file = out or Path(f"simulation-{known.short_name}.npz" if study is None else f"{study.stem}.npz")
     if frame is not None:
         simulation.checked_frame_path(frame)
@@ -240,8 +240,8 @@ def simulate(
                 on_resume=tell_found,
             )
     except KeyboardInterrupt:
-        # The last garbage collection would walk the 155,000 objects of numba and distributed, which takes longer than
-        # all the rest of stopping; what is frozen it leaves alone.
+        # The garbage collection at exit would walk the 155,000 objects of numba and distributed, which takes longer
+        # than the rest of the shutdown; it skips frozen objects.
         atexit.register(gc.freeze)
         raise typer.Exit(INTERRUPTED) from None
     if frame is not None:
@@ -270,12 +270,12 @@ def _steps(name: str, text: str | None) -> list[int] | None:
 
     if text is None:
         return None
-    steps = [int(n) if n.is_integer() else n for n in arm_tables.numbers(name, text)]  # 1e5 is a whole number too
+    steps = [int(n) if n.is_integer() else n for n in arm_tables.numbers(name, text)]  # accepts 1e5 as a whole number
     return [checks.whole_number(name, n, 1, LARGEST_HORIZON) for n in steps]
 
 
 def _warn_of_unused(options: dict[str, Any], study: "Study") -> None:
-    """Say which of --reward-weight and --forcing no policy has taken."""
+    """Warn if --reward-weight or --forcing was given and no policy uses it."""
     for key in ("reward_weight", "forcing"):
         taken = [value for policy in study.policies if (value := getattr(policy, key, None)) is not None]
         if key in options and not set(taken) & set(options[key]):
@@ -292,7 +292,7 @@ def _warn_of_unused(options: dict[str, Any], study: "Study") -> None:
 
 
 def _check_complete(options: dict[str, Any]) -> None:
-    """Raise if options that are to do without a study file leave something out."""
+    """Raise if something is missing in the options, when there is no study file."""
     for key, missing in {"horizon": "--horizon is", "arms": "the arms are", "policies": "--policy is"}.items():
         if key not in options:
             hint = "give --horizon, --policy, and the arms by --mean and --std or by --arms; or a STUDY.toml"
@@ -314,7 +314,7 @@ ITEM_NAMES = (
     "effort",
     "health",
 )
-"""The names in `equipoise.paper.items`, which loads too slowly for a help text; a test compares them."""
+"""The names in `equipoise.paper.items`, which is too slow to import for a help text; a test compares them."""
 
 
 def reproduce(
@@ -373,7 +373,7 @@ def reproduce(
 
 
 def _treefrog_arms(path: Path) -> "Gaussian":
-    """Return the arms of the educational experiment."""
+    """Read the arms of the educational experiment."""
     from equipoise import arm_tables
     from equipoise.arms import Gaussian
 

@@ -89,7 +89,7 @@ def _watch_live(experiment: "Experiment", every: float) -> None:
 
 
 def _watch_lines(experiment: "Experiment", every: float, as_json: bool) -> None:
-    """Print the status whenever something has happened."""
+    """Print the status whenever the log has grown."""
     last = -1
     while True:
         found = experiment.status()
@@ -152,7 +152,7 @@ def _cell(value: Any) -> Any:
 
 
 def _print_table(found: "Iterable[Event]") -> None:
-    """Print a page at a time: a log may be longer than memory."""
+    """Print the events page by page: a log may be larger than memory."""
     from equipoise.terminal import print_table
 
     pages = iter(found)
@@ -239,7 +239,7 @@ def _for_each(
     as_json: bool,
     work: "Callable[[Experiment], tuple[str, dict[str, Any]]]",
 ) -> None:
-    """Do the work for each experiment; one that fails does not keep the others from it."""
+    """Run `work` on each experiment; continue with the others if one fails."""
     from equipoise.terminal import print_json
 
     rows, failed = [], False

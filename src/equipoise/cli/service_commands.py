@@ -1,4 +1,4 @@
-"""Commands around the service: serve, keys create, keys list, keys revoke and demo."""
+"""Commands that run the service, manage its keys, or show it: serve, keys create, keys list, keys revoke and demo."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -152,7 +152,7 @@ def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJso
     from equipoise.service import keys
 
     opened = existing_store(store)
-    # Somebody who has the whole key at hand need not cut it.
+    # Accept the whole key too, and take the id out of it.
     parts = key_id.split("_")
     key = keys.revoke_key(opened, parts[1] if parts[0] == "eq" and len(parts) > 1 else key_id)
     print_answer(key.to_dict(), f"key {key.id} ({key.name}) is revoked", as_json)
@@ -161,7 +161,7 @@ def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJso
 def _instant(text: str, now: datetime) -> datetime:
     from equipoise.cli.input_files import duration
 
-    if text.strip().isdecimal():  # which elsewhere are seconds, and here hardly ever
+    if text.strip().isdecimal():  # seconds elsewhere, but hardly meant here
         raise InvalidInput.of("expires", f"needs a unit, such as {text.strip()}d for days", text)
     try:
         return now + timedelta(seconds=duration(text))
@@ -181,7 +181,7 @@ def _day(at: datetime | None, never: str) -> str:
 
 
 def _name(key: "Key") -> str:
-    """Return a name, unless it only repeats what stands next to it."""
+    """Return the key's name, or "" if it only repeats the columns next to it."""
     return "" if key.name == f"{key.role} {key.id}" else key.name
 
 

@@ -1,4 +1,4 @@
-"""Options of the commands on live experiments: which store or service, who does it; and what opens them."""
+"""Options of the commands on live experiments (store or service, key, author), and functions that open them."""
 
 import sys
 import warnings
@@ -48,7 +48,7 @@ ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="The experim
 
 
 class StoredExperiments(NamedTuple):
-    """The experiments of a database, as `Client` has those of a service."""
+    """The experiments of a database, with the same methods as a `Client` of a service."""
 
     store: "Store"
     who: str | None = None
@@ -56,11 +56,11 @@ class StoredExperiments(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Where the database is."""
+        """URL of the database."""
         return self.store.url
 
     def create(self, name: str, **settings: Any) -> "Experiment":
-        """Make an experiment."""
+        """Create an experiment."""
         from equipoise.experiment import Experiment
         from equipoise.terminal import announce_compiling
 
@@ -68,7 +68,7 @@ class StoredExperiments(NamedTuple):
         return Experiment.create(self.store, name, who=self.who, **settings)
 
     def open(self, name: str) -> "Experiment":
-        """Return the experiment of that name."""
+        """Open the experiment of that name."""
         from equipoise.experiment import Experiment
         from equipoise.terminal import announce_compiling
 
@@ -76,7 +76,7 @@ class StoredExperiments(NamedTuple):
         return Experiment.open(self.store, name, who=self.who)
 
     def list(self) -> "list[ExperimentSummary]":
-        """Return all experiments."""
+        """List all experiments."""
         from equipoise.experiment import Experiment
 
         return Experiment.list(self.store)
@@ -85,7 +85,7 @@ class StoredExperiments(NamedTuple):
 def experiments_at(
     url: str, key: str | None = None, who: str | None = None, *, new: bool = False, quiet: bool = False
 ) -> "StoredExperiments | Client":
-    """Return the experiments of a database or a service; a database that is not there is made if it may be `new`."""
+    """Open the experiments of a database or a service; with `new`, a missing database is created."""
     if is_service(url):
         if who is not None:
             raise InvalidInput(
@@ -98,12 +98,12 @@ def experiments_at(
 def open_experiment(
     url: str, name: str, key: str | None = None, who: str | None = None, *, quiet: bool = False
 ) -> "Experiment":
-    """Open an experiment of a store that is there, or of a service."""
+    """Open an experiment of an existing store, or of a service."""
     return experiments_at(url, key, who, quiet=quiet).open(name)
 
 
 def is_service(url: str) -> bool:
-    """Return whether a URL is that of a service and not of a database."""
+    """Return whether a URL is that of a service, not of a database."""
     return url.lower().startswith(("http:", "https:"))
 
 
@@ -112,19 +112,19 @@ def _client(url: str, key: str | None) -> "Client":
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        client = Client(url, key or None)  # a variable that is set to nothing is no key
+        client = Client(url, key or None)  # an empty environment variable means no key
     for one in caught:
         note(f"warning: {one.message}")
     return client
 
 
 def existing_store(url: str) -> "Store":
-    """Open a store that is there; asking after an experiment must not make an empty file."""
+    """Open an existing store; reading an experiment must not create an empty file."""
     return any_store(existing_url(url))
 
 
 def existing_url(url: str) -> str:
-    """Return a URL unless it names a file that is not there."""
+    """Return the URL; raise if it names a file that does not exist."""
     path = _missing_file(url)
     if path is not None:
         raise StoreUnavailable(
@@ -134,7 +134,7 @@ def existing_url(url: str) -> str:
 
 
 def rehearse(url: str, act: "Callable[[Store], object]") -> None:
-    """If the file of a store is not there, act in memory first: what is wrong is told before the file is made."""
+    """If a store's file does not exist, dry-run `act` in memory, so that errors come before the file is created."""
     if not is_service(url) and _missing_file(url) is not None:
         from equipoise.store import open_store
 
@@ -143,7 +143,7 @@ def rehearse(url: str, act: "Callable[[Store], object]") -> None:
 
 
 def _missing_file(url: str) -> "Path | None":
-    """Return the file that a URL names, if it is not there."""
+    """Return the file that a URL names if it does not exist, else None."""
     from equipoise.store.database import database_at
 
     path: Path | None = getattr(database_at(_lasting(url)), "path", None)
@@ -151,14 +151,14 @@ def _missing_file(url: str) -> "Path | None":
 
 
 def any_store(url: str) -> "Store":
-    """Open a store, made new if it is not there."""
+    """Open a store; create it if it does not exist."""
     from equipoise.store import open_store
 
     return open_store(_lasting(url))
 
 
 def author(who: str | None) -> str | None:
-    """Return who to name in the log: as given, or else the login name if there is one."""
+    """Return the author for the log: as given, else the login name if there is one."""
     if who is not None:
         return who
     from getpass import getuser
@@ -170,12 +170,12 @@ def author(who: str | None) -> str | None:
 
 
 def note(text: str) -> None:
-    """Say something that is not data."""
+    """Print a message that is not data, to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 def print_answer(data: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print the answer of a command: a sentence for people, or an object for programs."""
+    """Print the result of a command: a sentence for people, or a JSON object for programs."""
     if as_json:
         from equipoise.terminal import print_json
 

@@ -1,4 +1,4 @@
-"""Commands about units: ask, tell, correct and unit; for one, or for every unit of a file."""
+"""Commands about units: ask, tell, correct and unit; ask and tell also take a file of units."""
 
 import sys
 from collections import Counter
@@ -72,7 +72,7 @@ def ask(
         lambda group: experiment.ask_many([(row.unit, row.attributes) for row in group]),
         receive,
         noun="units",
-        show=not quiet and not sys.stdout.isatty(),  # on one screen, the bar and the assignments would mix
+        show=not quiet and not sys.stdout.isatty(),  # on one screen, the progress bar and the assignments would mix
         keep_going=keep_going,
     )
     if not quiet:
@@ -80,7 +80,7 @@ def ask(
 
 
 def _writer(as_json: bool) -> Any:
-    """Return what prints an assignment: a row of CSV, or a line of JSON."""
+    """Return a function that prints an assignment as a row of CSV or a line of JSON."""
     import csv
     import json
 
@@ -195,7 +195,7 @@ def unit(
 
 
 GROUP = 500
-"""Units of one transaction: more would not be faster, and would make others wait."""
+"""Units per transaction: more would not be faster, and would make other writers wait."""
 _NOT_ABOUT_A_ROW = (StoreError, NotAllowed, NotAuthenticated, ServiceError)
 
 
@@ -209,10 +209,10 @@ def feed(
     show: bool,
     keep_going: bool,
 ) -> None:
-    """Send rows in groups and hand on the answers, each group's when it is durable.
+    """Send rows in groups, and pass each group's results to `receive` once they are durable.
 
-    A group is recorded whole or not at all. If something in it is refused, its rows are sent one by one up to the
-    first that is refused, which is told with its line; with `keep_going` all others are sent as well.
+    A group is recorded whole or not at all. If something in it is refused, its rows are sent one by one up to the first
+    that is refused, which is reported with its line; with `keep_going` the others are sent as well.
     """
     from equipoise.progress import StepBar
 

@@ -1,4 +1,4 @@
-"""The demo from beginning to end: a service, an experiment, people, a live table, a verdict and a chart."""
+"""Run the demo from start to finish: a service, an experiment, simulated people, a live table, a verdict, a chart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOLDER = Path("demo-output")
 CHART = FOLDER / "demo.html"
 STORE = FOLDER / "demo.db"
 COMMAND = os.environ.get("EQUIPOISE_COMMAND", "equipoise")
-"""How to run the command line; the repository has it under another name, without an installation."""
+"""Name of the command in messages; a checkout of the repository uses another, without an installation."""
 
 
 def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None, stay: bool = False) -> int:
@@ -53,9 +53,9 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     clock = Clock()
     store = open_store(url, clock=clock)
     key, text = create_key(store, role=ADMIN, name="demo")
-    # Ctrl-C takes effect between two hours, and everything ends in order, the service last.
+    # Ctrl-C takes effect between two hours, so that everything shuts down in order, the service last.
     with _ctrl_c() as interrupted, ThreadedService(store) as service, Client(service.url, text) as client:
-        # Port and key change each time, and are of no use in a file.
+        # Port and key change each time, so they are useless in a file.
         where = f" at {service.url}, with the key {key.id}" if sys.stderr.isatty() else ""
         say(f"the service runs on {url}{where}")
         trial = Trial(client.create, clock, real, n_people, reward_weight=reward_weight, seed=seed)
@@ -113,7 +113,7 @@ def _ctrl_c() -> Iterator[threading.Event]:
     A KeyboardInterrupt raised inside a destructor is reported and lost, and the program would go on.
     """
     pressed = threading.Event()
-    if threading.current_thread() is not threading.main_thread():  # signals can only be set there
+    if threading.current_thread() is not threading.main_thread():  # signal handlers can only be set there
         yield pressed
         return
     before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
@@ -144,7 +144,7 @@ def _new_store() -> str:
 
 
 def _warm_up() -> None:
-    """Take every kind of step once, so that everything is compiled before people arrive."""
+    """Take every kind of step once, so that everything is compiled before people arrive (warm-up)."""
     clock = Clock()
     create = partial(Experiment.create, open_store("memory:", clock=clock))
     trial = Trial(create, clock, effort_experiment(), 120, reward_weight=0.5, seed=0)
@@ -161,7 +161,7 @@ _SNAPSHOT_DAYS = (1, 2, 4, 7, 10, DAYS)
 
 
 class LiveStatus:
-    """Show the status on stderr while the experiment runs: a live table, or some lines where there is no terminal."""
+    """Show the status on stderr while the experiment runs: a live table, or a few lines without a terminal."""
 
     def __init__(self) -> None:
         self._console: Any = None
@@ -199,9 +199,9 @@ class LiveStatus:
 
 
 def snapshot(day: int, status: Status) -> str:
-    """Return the status in one line."""
+    """Format the status as one line."""
     first, second = sorted(status.arms, key=lambda arm: -arm.assigned)[:2]
-    # At first no arm has most: there are no people yet, or several arms are tied.
+    # At first no arm leads: there are no people yet, or several arms are tied.
     most = f"; most to {first.arm!r}" if first.assigned > second.assigned else ""
     average = "-" if status.average_reward is None else f"{status.average_reward:,.0f}"
     return (
@@ -216,7 +216,7 @@ def say(text: str) -> None:
 
 
 def verdict_lines(real: RealExperiment, status: Status, verified: Verification) -> list[Line]:
-    """Return the verdict, by the true means that the people were simulated with."""
+    """Return the verdict, judged by the true means of the simulation."""
     lines = [("participants", text) for text in _gain(real, status)]
     lines += [("accuracy", text) for text in _accuracy(real, status)]
     decisions = counted(verified.n_decisions, "decision")
@@ -230,7 +230,7 @@ def verdict_lines(real: RealExperiment, status: Status, verified: Verification) 
 
 
 def _gain(real: RealExperiment, status: Status) -> list[str]:
-    """Return how much more people do than under equal shares, in expectation."""
+    """Return the expected gain over equal shares."""
     assigned, mean = np.array([arm.assigned for arm in status.arms]), np.asarray(real.arms.mean)
     each = float(assigned @ mean) / status.n_assigned - float(mean.mean())
     more, digits = "more" if each >= 0 else "fewer", 0 if abs(each) >= 10 else 1
@@ -247,7 +247,7 @@ def _gain(real: RealExperiment, status: Status) -> list[str]:
 
 
 def _accuracy(real: RealExperiment, status: Status) -> list[str]:
-    """Return how well the arms are known, compared with equal shares."""
+    """Return the accuracy of the arms' means, compared with equal shares."""
     pulls = np.array([arm.rewarded for arm in status.arms])
     if pulls.min() == 0:
         n_unknown = np.count_nonzero(pulls == 0)

@@ -78,7 +78,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Configuration":  # it imports every policy, which a client does not need
+    if name == "Configuration":  # imports every policy, which a client does not need
         from equipoise.experiment.configuration import Configuration
 
         return Configuration

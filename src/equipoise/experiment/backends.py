@@ -1,4 +1,4 @@
-"""The interface between an experiment and the place it lives in: a store, or a service over HTTP."""
+"""Backends, where an experiment lives: the interface that `Experiment` uses, and its implementation for a store."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """What `Experiment` needs of the place where one experiment lives.
+    """What `Experiment` needs of the backend of one experiment.
 
     `equipoise.experiment.backends.StoreBackend` works on a store, and `equipoise.client.http_backend.HttpBackend`
-    sends requests to a service. Whatever changes something returns when the change is durable.
+    sends requests to a service. Methods that change something return when the change is durable.
     """
 
     @property
@@ -39,17 +39,17 @@ class Backend(Protocol):
         """The author of changes, for the log; None if unknown, or if the service fills it in from the key."""
 
     def run(self, command: Request) -> Any:
-        """Carry out one command and return its result, or raise the error that refuses it."""
+        """Run one command and return its result, or raise the error that refuses it."""
 
     def run_all(self, commands: Sequence[Request]) -> list[Any]:
-        """Carry out several asks, or several tells, and return their results.
+        """Run several asks, or several tells, and return their results.
 
         A store runs them in one transaction. Over HTTP they go out in groups of at most 1,000 units, each group in a
-        transaction of its own: if one is refused, the groups before it stand. Repeating the call is safe.
+        transaction of its own: if one is refused, the groups before it are kept. The call is idempotent.
         """
 
     def unit(self, unit: str) -> UnitStatus | None:
-        """Return what is known of a unit, or None if it was never assigned."""
+        """Return the record of a unit, or None if it was never assigned."""
 
     def configuration(self) -> Configuration:
         """Return the current settings."""
@@ -70,7 +70,7 @@ class Backend(Protocol):
         """Compare another weight with the current one."""
 
     def verify(self) -> Verification:
-        """Replay the log and compare."""
+        """Replay the log and compare it with the tables."""
 
     def rebuild(self) -> bool:
         """Restore the tables from the log; return whether anything changed."""
@@ -83,7 +83,7 @@ Result = TypeVar("Result")
 
 
 class StoreBackend:
-    """One experiment of a store, under the number it has there; `who` is written to the log."""
+    """One experiment of a store, by its number there; `who` is written to the log."""
 
     def __init__(self, store: Store, number: int, name: str, who: str | None = None) -> None:
         self.store = store
@@ -108,7 +108,7 @@ class StoreBackend:
 
     @classmethod
     def open(cls, store: Store | str, name: str, who: str | None) -> StoreBackend:
-        """Find an experiment by its name."""
+        """Open an experiment by its name."""
         opened = _opened(store)
         checked_text("name", name, LONGEST_NAME)
         number = opened.read(lambda transaction: transaction.find(name))
@@ -117,20 +117,20 @@ class StoreBackend:
         return cls(opened, number, name, checked_who(who))
 
     def run(self, command: commands.Request) -> Any:
-        """Carry out one command; to settle or finish takes as many transactions as there are units due."""
+        """Run one command; settling and finishing take one transaction per `MOST_SETTLED` due units."""
         if isinstance(command, (commands.Settle, commands.Finish)):
             while len(carry_out(self.store, self.number, [commands.Settle()], together=True).events) >= MOST_SETTLED:
                 pass
         return self.run_all([command])[0]
 
     def run_all(self, requests: Sequence[commands.Request]) -> list[Any]:
-        """Carry out commands in one transaction, all or none."""
+        """Run commands in one transaction, all or none."""
         for request in requests:
             request.who = self.who
         return self.apply(requests, together=True)
 
     def apply(self, requests: Sequence[commands.Request], *, together: bool) -> list[Any]:
-        """Carry out commands of any authors in one transaction; with `together`, the first error is raised."""
+        """Run commands of any authors in one transaction; with `together`, raise the first error."""
         return carry_out(self.store, self.number, requests, together=together).results if requests else []
 
     def unit(self, unit: str) -> UnitStatus | None:
@@ -139,7 +139,7 @@ class StoreBackend:
         return self._read(lambda transaction, state: read_unit(transaction, self.number, state, unit, now))
 
     def configuration(self) -> Configuration:
-        """Return the settings that the state was loaded with."""
+        """Return the current settings."""
         return self._read(lambda _, state: state.configuration)
 
     def describe(self) -> dict[str, Any]:
@@ -147,12 +147,12 @@ class StoreBackend:
         return self._read(lambda _, state: describe(state))
 
     def status(self) -> Status:
-        """Return the status, with units that fell due since the last event."""
+        """Return the status, counting units that fell due since the last event."""
         now = self.store.now()
         return self._read(lambda transaction, state: read_status(transaction, self.number, state, now))
 
     def events_page(self, after: int, limit: int) -> list[Event]:
-        """Read a part of the log."""
+        """Read a page of the log."""
 
         def read(transaction: Transaction, state: State) -> list[Event]:
             return [read_event(row, state.names) for row in transaction.events(self.number, after, limit)]
@@ -174,7 +174,7 @@ class StoreBackend:
         return self._read_once(lambda transaction, _: verify(transaction, self.number, self.name))
 
     def rebuild(self) -> bool:
-        """Restore the tables, and forget the state that was read from them."""
+        """Rebuild the tables, and drop the cached state that was read from them."""
         from equipoise.experiment.verification import rebuild
 
         now, who = microseconds(self.store.now()), checked_who(self.who)
@@ -185,7 +185,7 @@ class StoreBackend:
         return changed
 
     def export(self, target: str | os.PathLike[str] | IO[str] | IO[bytes], form: str | None) -> int:
-        """Write the table of units as it is read."""
+        """Stream the table of units to a file."""
         from equipoise.experiment.export import export
 
         return self._read_once(lambda transaction, state: export(transaction, self.number, state, target, form))
@@ -195,7 +195,7 @@ class StoreBackend:
         from equipoise.experiment.verification import copy
 
         opened = _opened(store)
-        if opened is self.store:  # a store in memory would wait for itself
+        if opened is self.store:  # an in-memory store would deadlock with itself
             raise ExperimentExists(f"{opened.url} is where {self.name!r} is already", hint="copy to another store")
         number = self._read_once(
             lambda source, _: opened.change(
@@ -211,7 +211,7 @@ class StoreBackend:
         )
 
     def _read_once(self, work: Callable[[Transaction, State], Result]) -> Result:
-        """Read what takes long: the state is loaded first, in a transaction that can be repeated if it fails."""
+        """Run a long read once: load the state first, in a transaction that can be retried."""
         self._read(lambda _, state: state)
         return self._read(work, repeatable=False)
 

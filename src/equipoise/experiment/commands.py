@@ -1,4 +1,4 @@
-"""What can be asked of an experiment, as values that are planned in the order they come."""
+"""Commands: changes requested of an experiment, as values that are planned in the order they come."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from equipoise.stats import checked_reward
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """Base of all requests; `who` is written to the log."""
+    """Base class of all commands; `who` is written to the log."""
 
     verb: ClassVar[str]
-    """Name of the method of `Experiment` that does it, and of its row in the table of the HTTP API."""
+    """Name of the method of `Experiment` that runs the command, and of its row in the table of the HTTP API."""
     who: str | None = None
 
     def __init_subclass__(cls) -> None:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
     def check(self) -> None:
-        """Raise if something is wrong that can be seen without knowing the experiment."""
+        """Raise for errors that can be found without knowing the experiment."""
         checked_who(self.who)
 
 
 @dataclass(slots=True)
 class UnitRequest(Request):
-    """A request about one unit."""
+    """A command about one unit."""
 
     unit: str
 
     def check(self) -> None:
-        """Check the unit's name."""
+        """Check the author and the unit's name."""
         if self.who is not None:
             checked_who(self.who)
         checked_unit(self.unit)
@@ -59,14 +59,14 @@ class Ask(UnitRequest):
     attributes: dict[str, Any] | None = None
 
     def check(self) -> None:
-        """Check unit and attributes."""
+        """Check the unit and its attributes."""
         UnitRequest.check(self)
         if self.attributes is not None:
             checked_data("attributes", self.attributes, LARGEST_ATTRIBUTES)
 
     @classmethod
     def many(cls, units: Any) -> list[Ask]:
-        """Return an ask for each unit: a name, a pair of a name and attributes, or an item of a mapping.
+        """Return an `Ask` for each unit: a name, a pair of a name and attributes, or an item of a mapping.
 
         Examples
         --------
@@ -85,7 +85,7 @@ class Tell(UnitRequest):
 
     @classmethod
     def many(cls, rewards: Any) -> list[Tell]:
-        """Return a tell for each pair of a unit and its reward, also of a mapping or a pandas Series.
+        """Return a `Tell` for each pair of a unit and its reward, also from a mapping or a pandas Series.
 
         Examples
         --------
@@ -101,53 +101,53 @@ class Tell(UnitRequest):
 
 @dataclass(slots=True)
 class Correct(UnitRequest):
-    """Replace a reward, for a reason; the result is a `ToldReward`."""
+    """Replace a reward and log the reason; the result is a `ToldReward`."""
 
     reward: float
     reason: str
 
     def check(self) -> None:
-        """Check unit and reason."""
+        """Check the unit and the reason."""
         UnitRequest.check(self)
         checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
 
 
 @dataclass(slots=True)
 class Settle(Request):
-    """Deal with units whose window has passed; every other request does so as well."""
+    """Settle units whose window has passed; every other command settles some as well."""
 
 
 @dataclass(slots=True)
 class Pause(Request):
-    """Take no new units for a while."""
+    """Accept no new units for a while."""
 
 
 @dataclass(slots=True)
 class Resume(Request):
-    """Take new units again after a pause."""
+    """Accept new units again after a pause."""
 
 
 @dataclass(slots=True)
 class Stop(Request):
-    """Take no new units any more; rewards are still accepted."""
+    """Accept no more new units; rewards are still accepted."""
 
 
 @dataclass(slots=True)
 class Finish(Request):
-    """Close the experiment: no new units, no more rewards, no corrections; `anyway` even while rewards are held."""
+    """Close the experiment: no new units, rewards or corrections; with `anyway` even while rewards are held."""
 
     anyway: bool = False
 
 
 @dataclass(slots=True)
 class AddArm(Request):
-    """Add an arm, with a share that is kept for it."""
+    """Add an arm with its floor, the share kept for it."""
 
     name: str
     floor: float = 0.0
 
     def check(self) -> None:
-        """Check name and share."""
+        """Check the name and the floor."""
         Request.check(self)
         checked_text("arm", self.name, LONGEST_NAME)
         checks.number_between("floor", self.floor, 0, 1)
@@ -155,7 +155,7 @@ class AddArm(Request):
 
 @dataclass(slots=True)
 class ArmRequest(Request):
-    """A request about one arm."""
+    """A command about one arm."""
 
     name: str
 
@@ -172,12 +172,12 @@ class ResumeArm(ArmRequest):
 
 @dataclass(slots=True)
 class RetireArm(ArmRequest):
-    """Assign no units to an arm any more; its rewards still count."""
+    """Assign no more units to an arm; its rewards still count."""
 
 
 @dataclass(slots=True)
 class ChangeWeight(Request):
-    """Change the weight between reward and accuracy for the decisions to come."""
+    """Change the weight between reward and accuracy for future decisions."""
 
     reward_weight: float
 
@@ -188,7 +188,7 @@ class ChangeWeight(Request):
 
 
 def plain_reward(reward: Any) -> float:
-    """Return a reward as a finite number; a truth value is not one."""
+    """Return a reward as a finite float; a boolean is refused."""
     if reward is None or isinstance(reward, (bool, np.bool_)):
         raise InvalidInput.of("reward", "must be a number", reward)
     return checked_reward(reward)

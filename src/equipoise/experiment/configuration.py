@@ -1,4 +1,4 @@
-"""What an experiment is made with; but for the weight, nothing here can change once there are data."""
+"""Settings of an experiment, validated from user input; only the weight and the arms can change once there are data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIRECTIONS = ("maximise", "minimise")
 
 
 class Settings(TypedDict, total=False):
-    """Keyword arguments of `Experiment.create` besides the arms, for other functions that pass them on."""
+    """Keyword arguments of `Experiment.create` besides the arms, for functions that pass them on."""
 
     policy: Policy | None
     reward_weight: float | None
@@ -47,7 +47,7 @@ class Settings(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Settings of an experiment; see `Experiment.create` for what they mean."""
+    """Settings of an experiment; `Experiment.create` documents them."""
 
     policy: Policy
     seed: int
@@ -61,11 +61,11 @@ class Configuration:
     failure_probability: float
     metadata: dict[str, Any]
     fresh_tracking: bool = False
-    """Whether tracking begins anew when other arms come into play; not so in experiments of the first schema."""
+    """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
 
     @property
     def sign(self) -> float:
-        """What a reward is multiplied with for the policy, which always seeks large ones."""
+        """Factor from rewards to the policy's scale, on which large rewards are good."""
         return 1.0 if self.direction == "maximise" else -1.0
 
     @property
@@ -75,15 +75,15 @@ class Configuration:
         return weight
 
     def with_weight(self, reward_weight: float) -> Configuration:
-        """Return the configuration with another weight between reward and accuracy."""
+        """Return a copy of the configuration with another weight between reward and accuracy."""
         if self.reward_weight is None:
             raise InvalidInput(f"{type(self.policy).__name__} has no reward_weight that could be changed")
         policy = dataclasses.replace(self.policy, reward_weight=reward_weight)  # type: ignore[type-var]
         return dataclasses.replace(self, policy=policy)
 
     def checked_reward(self, reward: Any) -> float:
-        """Return a reward within the declared range."""
-        value = plain_reward(reward) + 0.0  # minus zero is zero: the databases do not keep its sign
+        """Return a reward as a float; raise if it is outside the declared range."""
+        value = plain_reward(reward) + 0.0  # -0.0 becomes 0.0: the databases do not keep its sign
         if self.reward_range is not None and not self.reward_range[0] <= value <= self.reward_range[1]:
             low, high = self.reward_range
             raise InvalidInput.of("reward", f"must be in [{low:g}, {high:g}], the declared range", value)
@@ -93,7 +93,7 @@ class Configuration:
         """Return the settings as plain data."""
         data: dict[str, Any] = {"format": FORMAT}
         data |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if not self.fresh_tracking:  # as it was written before there was a choice
+        if not self.fresh_tracking:  # as written before the setting existed
             del data["fresh_tracking"]
         return data | {
             "policy": self.policy.to_dict(),
@@ -108,7 +108,7 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Configuration:
-        """Return the configuration that `to_dict` described."""
+        """Read a configuration that `to_dict` wrote."""
         if data.get("format") != FORMAT:
             raise InvalidInput(f"expected a configuration in the format {FORMAT}; got {data.get('format')!r}")
         try:
@@ -148,7 +148,7 @@ def checked_configuration(
     failure_probability: Any,
     metadata: Any,
 ) -> Configuration:
-    """Return a configuration from what a user gave, or say what was expected."""
+    """Validate user input and return a configuration; errors say what was expected."""
     bounds = _checked_range(reward_range)
     rule = WaitForReward() if missing is None else missing
     if not isinstance(rule, MissingReward):
@@ -183,7 +183,7 @@ def checked_configuration(
 
 
 def checked_arms(arms: Any, floor: Any, control: str | None, control_share: float) -> list[tuple[str, float]]:
-    """Return each arm's name with the share that is kept for it."""
+    """Return each arm's name with its floor, the share kept for it."""
     if isinstance(arms, (str, bytes)) or not hasattr(arms, "__iter__"):
         raise InvalidInput.of("arms", "must be a list of names", arms)
     names = [checked_text("arm", name, LONGEST_NAME) for name in arms]
@@ -194,7 +194,7 @@ def checked_arms(arms: Any, floor: Any, control: str | None, control_share: floa
         if name in seen:
             raise InvalidInput.of("arms", f"must have different names; got {name!r} more than once")
         seen.add(name)
-    if hasattr(floor, "items"):  # also of a mapping that is no dict, such as a pandas Series
+    if hasattr(floor, "items"):  # also mappings other than dict, such as a pandas Series
         by_name = dict(floor.items())
         unknown = [name for name in by_name if name not in seen]
         if unknown:
@@ -211,9 +211,9 @@ def checked_arms(arms: Any, floor: Any, control: str | None, control_share: floa
 
 
 def check_shares(shares: Sequence[float]) -> None:
-    """Raise unless shares kept for arms leave something for the policy to decide."""
+    """Raise unless the floors leave something for the policy to decide."""
     total = float(np.sum(shares))
-    if not total < 1 - 1e-9:  # three times 0.3 and 0.1 must not pass by a rounding
+    if not total < 1 - 1e-9:  # three times 0.3 plus 0.1 must not pass by rounding
         raise InvalidInput.of(
             "floor",
             f"and control_share must add up to less than 1 over all arms; got {total:g} for {len(shares)} arms",
@@ -222,7 +222,7 @@ def check_shares(shares: Sequence[float]) -> None:
 
 
 def _as_dict(metadata: Any) -> Any:
-    """Return any mapping as a dict, which is what JSON can hold."""
+    """Convert any mapping to a dict, which JSON can hold."""
     return dict(metadata) if isinstance(metadata, Mapping) else metadata
 
 

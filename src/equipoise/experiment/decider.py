@@ -1,4 +1,4 @@
-"""The next assignment by any policy, among the arms in play, with the shares that are kept for them."""
+"""Decide the next assignment: any policy, among the arms in play, with floors and warm-up."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 class Decider:
-    """Decisions for one set of arms in play; `decide(stats, index)` gives arm, probability and whether it was forced.
+    """Decisions for one set of arms in play; `decide(stats, index)` returns arm, probability and whether it was forced.
 
     Attributes
     ----------
     policy : Policy
-        The experiment's policy as it is for the arms in play.
+        The experiment's policy, restricted to the arms in play.
     active : int array
         Positions of the arms in play.
     share : float array
-        What is kept for each of them.
+        Floor of each of them.
     tracked_from : int array
-        How often each was assigned when it came to the present set of arms in play. A policy steers the shares since
-        then, not those since the beginning, towards its target: an arm that was not there has missed nothing.
+        Assignments of each arm when the present set of arms came into play. A policy steers the shares since then
+        towards its target, not those since the beginning: an arm that was not in play has nothing to catch up on.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Decider:
         self.decide: Decide = self._compiled() if self.is_compiled else self._interpreted()
 
     def target(self, stats: ArmStats, policy: Policy | None = None) -> FloatArray | None:
-        """Return the share every arm is steered towards, those kept included; None if there is no target (yet)."""
+        """Return the share each arm is steered towards, floors included; None if there is no target (yet)."""
         wanted = (policy or self.policy).target(stats.only(self.active))
         if wanted is None:
             return None
@@ -65,7 +65,7 @@ class Decider:
         return shares
 
     def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[tuple[int, float, bool]]:
-        """Return the decisions from an index on, which hold if no reward and no change comes in between."""
+        """Return up to `count` decisions from `index` on, valid as long as no reward or change comes in between."""
         if count == 1 or not self.is_compiled:
             return [self.decide(stats, index)]
         from equipoise.kernels.assignment import next_assignments
@@ -79,11 +79,11 @@ class Decider:
         return list(zip(arms.tolist(), probabilities.tolist(), map(bool, forced.tolist()), strict=True))
 
     def for_kernel(self) -> tuple[Any, Design]:
-        """Return the policy's rule and the design as the compiled replay reads them."""
+        """Return the policy's rule and the design in the form that the compiled replay reads."""
         from equipoise.kernels.assignment import new_design
         from equipoise.kernels.rules import PER_ARM_ROWS, UNIFORM, Rule
 
-        if not self.is_compiled:  # the replay will not look at either
+        if not self.is_compiled:  # the replay reads neither
             nothing = np.zeros((PER_ARM_ROWS, self.active.size))
             return Rule(kind=UNIFORM), new_design(self.active, self.share, self.tracked_from, nothing)
         policy: Any = self.policy
@@ -104,7 +104,7 @@ class Decider:
         return decide
 
     def _interpreted(self) -> Decide:
-        """Return the same for a policy that is written in Python; see `kernels.assignment` for the why of each step."""
+        """Return `decide` for a policy written in Python; `kernels.assignment` explains each step."""
         from equipoise.kernels.assignment import warm_up_chances
         from equipoise.kernels.decision import draw
         from equipoise.kernels.random import decision_uniform
@@ -134,7 +134,7 @@ class Decider:
 
 
 def restricted(policy: Policy, active: IntArray, n_arms: int) -> Policy:
-    """Return the policy for some of the arms: parameters that are one per arm lose the others.
+    """Return the policy for some of the arms: per-arm parameters keep only the entries of these arms.
 
     Examples
     --------

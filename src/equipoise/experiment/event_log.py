@@ -1,4 +1,4 @@
-"""The log as it is read: one record per event."""
+"""Read the log of an experiment: its events, its history for charts, and the state of its units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def read_event(row: Sequence[Any], names: list[str]) -> Event:
-    """Return an event from a row of the log and the names of the arms."""
+    """Return an event from a row of the log, given the names of the arms."""
     number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details = row
     return Event(
         number=number,
@@ -38,8 +38,8 @@ def read_event(row: Sequence[Any], names: list[str]) -> Event:
     )
 
 
-# Rewards are summed as differences from one value close to all of them, so that squares do not lose their digits.
-# The centre is part of the text, as a literal; both databases read the digits that Python writes exactly.
+# Sum differences from a value close to all rewards, so that the squares do not lose their digits to cancellation.
+# The centre is a literal in the query: both databases read the digits that Python writes exactly.
 _SUMS = """
 SELECT {point}, arm, COUNT(probability), SUM(counted), COUNT(replaced),
     SUM(CASE WHEN counted = 1 THEN reward - {centre} END),
@@ -54,11 +54,11 @@ AND (number / {step} * {step} = number OR number = {last})
 """
 
 _TOGETHER = 10_000
-"""Events summed by one query: SQLite sorts what it groups, and sorting all of a long log takes half of the time."""
+"""Events per query: SQLite sorts to group, and sorting a long log as a whole takes half of the time."""
 
 
 def read_history(transaction: Transaction, experiment: int, state: State, points: int) -> History:
-    """Return the history of an experiment in at most this many points; the last is the present."""
+    """Return the history of an experiment in at most `points` points; the last is the present."""
     step = max(1, -(-state.n_events // points))
     n_points, n_arms = -(-state.n_events // step), len(state.names)
     pulls = state.stats.pulls
@@ -68,7 +68,7 @@ def read_history(transaction: Transaction, experiment: int, state: State, points
     number = np.minimum(np.arange(1, n_points + 1) * step, state.n_events)
     at = np.zeros(n_points, np.int64)
     together = step * max(1, _TOGETHER // step)
-    alone = together == step  # then a query is about one point, and need not group by it
+    alone = together == step  # one point per query: no need to group by point
     point = f"(number - 1) / {step}"
     statement = _SUMS.format(
         point="0" if alone else point,
@@ -97,7 +97,7 @@ def read_history(transaction: Transaction, experiment: int, state: State, points
 
 
 class Unit:
-    """A unit that was assigned."""
+    """An assigned unit."""
 
     __slots__ = ("arm", "assigned_at", "decision", "forced", "probability", "reward", "state", "told")
 
@@ -109,16 +109,16 @@ class Unit:
         self.forced = forced
         self.state = WAITING
         self.told: float | None = None
-        """The reward as it was told first; `reward` is what it was corrected to since."""
+        """The reward as first reported; `reward` is the latest correction."""
         self.reward: float | None = None
 
     @property
     def counted(self) -> bool:
-        """Whether its reward is in the estimates."""
+        """Whether the unit's reward is in the estimates."""
         return STATES[self.state].estimate == REWARD
 
     def status(self, name: str, arms: Sequence[str], missing: MissingReward, now: int) -> UnitStatus:
-        """Return the unit as people see it at a time; one that nobody has settled yet is overdue all the same."""
+        """Return the record of the unit at `now`; past its window it is overdue even if it is not settled yet."""
         state, window = self.state, missing.window_microseconds
         if state == WAITING and window is not None and self.assigned_at + window <= now:
             state = OVERDUE
@@ -136,7 +136,7 @@ class Unit:
 
 
 def read_units(rows: Iterable[Sequence[Any]], missing: MissingReward) -> dict[str, Unit]:
-    """Return units from their events in the order of the log, as `Transaction.unit_events` gives them."""
+    """Build units from their events in log order, as `Transaction.unit_events` returns them."""
     units: dict[str, Unit] = {}
     life = missing.life
     for name, kind, arm, decision, at, reward, probability, forced, _ in rows:
@@ -153,7 +153,7 @@ def read_units(rows: Iterable[Sequence[Any]], missing: MissingReward) -> dict[st
 
 
 def read_unit(transaction: Transaction, experiment: int, state: State, name: str, now: int) -> UnitStatus | None:
-    """Return a unit as people see it at a time, or None if it was never assigned."""
+    """Return the record of a unit at `now`, or None if it was never assigned."""
     missing = state.configuration.missing
     found = read_units(transaction.unit_events(experiment, [name]), missing).get(name)
     return None if found is None else found.status(name, state.names, missing, now)

@@ -1,4 +1,4 @@
-"""Carry requests out: check, read, plan and write them in one transaction of a store."""
+"""Execute commands: check, read, plan and write them in one transaction of a store."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 def carry_out(store: Store, experiment: int, requests: Sequence[Request], *, together: bool) -> Plan:
-    """Return what was done, once it is durable; with `together` an error of one is raised and nothing is written."""
+    """Execute commands and return the plan once it is durable; with `together`, the first error rolls all back."""
     planned = store.change(experiment, *_work(store, experiment, requests, together))
     keep_state(store, experiment, planned.state)
     return planned
 
 
 def prepare(store: Store, experiment: int, requests: Sequence[Request]) -> PreparedRequests | None:
-    """Do all but the commit, without waiting; return None where that is not possible, and `carry_out` is to be used.
+    """Do everything but the commit, without waiting; return None if that is impossible and `carry_out` is needed.
 
-    For a server: what takes microseconds is done where requests come in, and what waits for the disk elsewhere.
+    For a server: planning takes microseconds and runs on the event loop, while the wait for the disk is in a thread.
     """
     prepared = store.prepare(experiment, *_work(store, experiment, requests, False))
     return None if prepared is None else PreparedRequests(store, experiment, prepared)
 
 
 class PreparedRequests:
-    """Requests that are planned and written, but not durable; other writers wait until `commit` or `undo`."""
+    """Commands planned and written but not yet durable; other writers wait until `commit` or `undo`."""
 
     def __init__(self, store: Store, experiment: int, prepared: Prepared[Plan]) -> None:
         self._store = store
@@ -46,20 +46,20 @@ class PreparedRequests:
         self._prepared = prepared
 
     def commit(self) -> Plan:
-        """Return what was done, once it is durable; if this raises, nothing of it happened."""
+        """Commit and return the plan once it is durable; if this raises, nothing happened."""
         planned = self._prepared.commit()
         keep_state(self._store, self._experiment, planned.state)
         return planned
 
     def undo(self) -> None:
-        """Leave no trace."""
+        """Roll back."""
         self._prepared.undo()
 
 
 def _work(
     store: Store, experiment: int, requests: Sequence[Request], together: bool
 ) -> tuple[Callable[[Transaction], Plan], list[str]]:
-    """Return what is to be done in a transaction, and the units it is about."""
+    """Return the function to run in a transaction, and the units it concerns."""
     checked: Any = [_checked(request) for request in requests]
     if together:
         _raise_first(checked)
@@ -102,7 +102,7 @@ def _raise_first(results: Iterable[Any]) -> None:
 
 
 def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
-    """Write what a plan changes; nothing is committed here."""
+    """Write the changes of a plan, without committing."""
     if not plan.events:
         return
     state = plan.state
@@ -123,7 +123,7 @@ def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
 def create(
     store: Store, name: str, configuration: Configuration, arms: Sequence[tuple[str, float]], who: str | None
 ) -> int:
-    """Write a new experiment, whose arms come with the shares kept for them, and return its number."""
+    """Write a new experiment, whose arms come with their floors, and return its number."""
     details: dict[str, Any] = {
         "configuration": configuration.to_dict(),
         "arms": [{"name": arm, "floor": share} for arm, share in arms],
@@ -139,7 +139,7 @@ def create(
     def work(transaction: Transaction) -> int:
         number = transaction.find(name)
         if number is not None:
-            # After a connection was lost while committing, what is found may be what was written.
+            # A retry after the connection was lost during the commit may find the experiment it has written itself.
             if transaction.configuration(number) == (name, state.created_at, text):
                 return number
             raise ExperimentExists(f"{store.url} has an experiment {name!r} already", hint=Hint.ANOTHER_NAME)

@@ -408,9 +408,9 @@ class Experiment:
         return self._stored.number
 
     def apply(self, requests: Iterable[commands.Request]) -> Answers:
-        """Carry out requests in the order given, in one transaction, and return their results.
+        """Run commands in the order given, in one transaction, and return their results.
 
-        The result of a request that is refused is its error; the others are not affected.
+        The result of a command that is refused is its error; the others are not affected.
 
         Examples
         --------
@@ -424,7 +424,7 @@ class Experiment:
         return self._stored.apply(list(requests), together=False)
 
     def apply_all(self, requests: Iterable[commands.Request]) -> Answers:
-        """Carry out requests in the order given, all or none: the first that is refused is raised."""
+        """Run commands in the order given, all or none: raise the error of the first that is refused."""
         return self._stored.apply(list(requests), together=True)
 
     def copy_to(self, store: Store | str, *, progress: Callable[[int, int], None] | None = None) -> Experiment:

@@ -1,4 +1,4 @@
-"""Assignments and rewards as a table, one row per unit, written as it is read."""
+"""Export assignments and rewards as CSV, JSON lines or Parquet, one row per unit, streamed from the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = (
     "counted_reward",
     "attributes",
 )
-"""`reward` is what was told, after corrections; `counted_reward` what is in the estimates, which may be a default."""
+"""`reward` is as reported or corrected; `counted_reward` is what is in the estimates, which may be a default."""
 
 _SELECT = """
 SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, x.number, c.number,
@@ -70,7 +70,7 @@ def export(
 
 
 def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -> int:
-    """Write to a file that somebody else has opened."""
+    """Write to a file that the caller has opened."""
     if form != "parquet":
         return _write_text(pieces, file, form)
     with tempfile.TemporaryDirectory() as directory:
@@ -82,7 +82,7 @@ def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -
 
 
 def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield rows of the table in pieces."""
+    """Yield the rows of the table in batches."""
     names, default = state.names, state.configuration.missing.default
     after = state.configuration.missing.life.after
     corrected = {decision: reward for rows in transaction.stream(_CORRECTED, experiment) for decision, reward in rows}
@@ -169,7 +169,7 @@ _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "p
 
 
 def export_target(target: Any, form: str | None) -> tuple[str, Path | None]:
-    """Return the format and, unless the target is an open file, its path; raise `InvalidInput` if there cannot be any.
+    """Return the format, and the path unless the target is an open file; raise `InvalidInput` if they do not fit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What becomes of a unit whose reward does not come: three rules, one of which an experiment is made with."""
+"""Rules for missing rewards: wait, count a default value, or drop the unit; an experiment has one of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LONGEST_WINDOW = 100 * 365 * 86_400.0
 
 
 class MissingReward(Value):
-    """Base of the rules for missing rewards.
+    """Base class of the rules for missing rewards.
 
-    A window runs from the assignment. With `hold`, no reward is counted before it has passed, so that arms whose
-    rewards come fast are not favoured while others are still on their way.
+    A window starts at the assignment. With `hold`, no reward counts before the window has passed, so that arms whose
+    rewards come fast are not favoured while other rewards are still on their way.
     """
 
     _kind: ClassVar[str] = unit_lifecycle.WAIT
@@ -33,17 +33,17 @@ class MissingReward(Value):
 
     @property
     def window_microseconds(self) -> int | None:
-        """The window as the store counts time, or None if there is none."""
+        """The window in microseconds, the store's unit of time, or None if there is none."""
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
 
     @property
     def life(self) -> unit_lifecycle.Life:
-        """What events do to a unit under this rule."""
+        """The transitions of a unit under this rule."""
         return unit_lifecycle.LIVES[self._kind, self.late, self.hold]
 
     @property
     def default(self) -> float | None:
-        """What is counted for a unit whose window has passed without a reward, if anything."""
+        """The value counted for a unit whose window has passed without a reward, if any."""
         return None
 
     def _held(self) -> str:
@@ -62,7 +62,7 @@ class MissingReward(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WaitForReward(MissingReward):
-    """Wait for ever; with a window, units that are past it are shown as overdue.
+    """Wait without limit; with a window, units past it are shown as overdue.
 
     Examples
     --------
@@ -84,18 +84,18 @@ class WaitForReward(MissingReward):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DefaultReward(MissingReward):
-    """Count a default value once the window has passed: whoever has not answered within a week counts as 0, say.
+    """Count a default value once the window has passed: no answer within a week counts as 0, say.
 
     Parameters
     ----------
     value : float
-        The reward of those of whom nothing was heard.
+        The reward of units without one.
     window_seconds : float
         How long to wait.
     hold : bool, default False
         Whether to count no reward before the window has passed.
     late : {"count", "ignore"}
-        Whether a reward that comes later takes the place of the default, or is only logged.
+        Whether a later reward replaces the default, or is only logged.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class DefaultReward(MissingReward):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DropUnit(MissingReward):
-    """Leave a unit out of the estimates once the window has passed.
+    """Leave a unit without a reward out of the estimates once the window has passed.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class DropUnit(MissingReward):
     hold : bool, default False
         Whether to count no reward before the window has passed.
     late : {"ignore", "count"}
-        Whether a reward that comes later is only logged, so that the unit stays dropped, or brings it back.
+        Whether a later reward is only logged and the unit stays dropped, or brings the unit back.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class DropUnit(MissingReward):
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration in the largest unit that divides it.
+    """Format a duration in the largest unit that divides it.
 
     Examples
     --------

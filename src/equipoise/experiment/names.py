@@ -1,4 +1,4 @@
-"""Names, units and free data as they may come from outside: any Unicode that both databases keep, within limits."""
+"""Validate names, units and free-form data: any Unicode text that both databases can keep, within limits."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ LONGEST_UNIT = 500
 LONGEST_REASON = 2_000
 LARGEST_ATTRIBUTES = 10_000
 LARGEST_METADATA = 100_000
-"""Limits in characters; a unit of four bytes per character still fits into an index of PostgreSQL."""
+"""Limits in characters; a unit at four bytes per character still fits into a PostgreSQL index."""
 DEEPEST_DATA = 100
-"""How deep objects and lists may lie in one another: readers of JSON give up somewhere, this one at a thousand."""
+"""Deepest nesting of objects and lists: every JSON parser has a limit, Python's is about a thousand."""
 
-# Control characters, NUL among them, and halves of surrogate pairs, which are not text at all.
+# Control characters, NUL included, and lone surrogates, which are not valid Unicode text.
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -> str:
-    r"""Return text that is not empty, not too long, free of control characters and, as names are, of blanks around it.
+    r"""Return text that is not empty or too long, has no control characters and, if `trimmed`, no blanks around it.
 
     Examples
     --------
@@ -48,18 +48,18 @@ def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -
     if not stripped:
         raise InvalidInput.of(what, f"must not be blank; got {_short(ascii(value))}")
     if trimmed and stripped != value:
-        # 'a' and 'a ' look the same on a screen and would be two units.
+        # 'a' and 'a ' look the same on a screen but would be two units.
         raise InvalidInput.of(what, f"must not begin or end with blanks; got {_short(ascii(value))}")
     return value
 
 
 def checked_unit(value: Any) -> str:
-    """Return the name of a unit."""
+    """Return the name of a unit, checked."""
     return checked_text("unit", value, LONGEST_UNIT)
 
 
 def checked_who(value: Any) -> str | None:
-    """Return who did something, if that is known."""
+    """Return the author of a change, checked, or None if unknown."""
     if value is None or (type(value) is str and value in _SEEN):
         return value
     who = checked_text("who", value, LONGEST_NAME)
@@ -70,11 +70,11 @@ def checked_who(value: Any) -> str | None:
 
 _SEEN: set[str] = set()
 _MOST_SEEN = 1_000
-"""Those that were found right already: the same few do everything."""
+"""Cache of validated names; a server sees the same few callers."""
 
 
 def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:
-    """Return an object that JSON can hold, or None; keys are text and numbers are finite."""
+    """Return an object that JSON can hold, or None; keys must be text and numbers finite."""
     if value is None:
         return None
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
@@ -93,7 +93,7 @@ def checked_data(what: str, value: Any, largest: int) -> dict[str, Any] | None:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Return whether objects and lists lie in one another deeper than so many.
+    """Return whether objects and lists are nested deeper than `most` levels.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Plan requests: a pure function from a state and requests in the order they came to events and the next state.
+"""Plan commands: a pure function from a state and commands, in order, to events and the next state.
 
-Nothing here reads a clock or a database. A batch gives exactly what its requests would give one by one, repeats
-included, and a request that is refused leaves no trace in it.
+Nothing here reads a clock or a database. A batch has exactly the result of its commands run one by one, repeats
+included, and a refused command leaves no trace.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ def plan(
     now: int,
     last_held: int | None = None,
 ) -> Plan:
-    """Return events, next state and results.
+    """Return the events, the next state and the results.
 
     Parameters
     ----------
     state : State
-        Where the experiment stands; it is not changed.
+        The current state; not changed.
     units : dict of Unit by name
-        What is known of the units that the requests name; brought up to date in place.
-    due : rows of the table of what is pending
-        Units whose window has passed, in the order in which it did.
-    requests : requests, or errors in the place of those that were refused before
+        The units that the commands name, as known so far; updated in place.
+    due : rows of the table of pending units
+        Units whose window has passed, in that order.
+    requests : commands, or errors instead of commands that were refused before
         In the order they came.
     now : int
         The time, in microseconds.
     last_held : int, optional
-        When the last window of a reward held back passes; needed to finish only.
+        When the last window of a held reward passes; only needed to finish.
     """
     draft = Draft(Plan(state.copy()), units, requests, now, last_held)
     if state.state != FINISHED:
@@ -71,17 +71,17 @@ def plan(
 
 
 def _only_settle(draft: Draft, request: commands.Settle) -> None:
-    """Do nothing more: what is due was settled first."""
+    """Do nothing more: due units were settled first."""
 
 
 @dataclass
 class Plan:
-    """What is to be written, and what to answer once it is."""
+    """The changes to write, and the results to return once they are durable."""
 
     state: State
     events: list[tuple[Any, ...]] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
-    """One entry per request: its result, or the error that it met."""
+    """One entry per command: its result or its error."""
     touched: set[int] = field(default_factory=set)
     """Positions of the arms that changed."""
     put_pending: dict[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Plan:
 
 
 class Draft:
-    """The plan so far. Whoever adds to it checks all there is to check before changing anything."""
+    """The plan so far. Handlers check everything before they change anything."""
 
     def __init__(
         self,
@@ -108,18 +108,18 @@ class Draft:
         self.units = units
         self.requests = requests
         self.place = 0
-        """Which of the requests it is the turn of."""
+        """Index of the current command."""
         self.now = now
         self.last_held = last_held
         self.ahead: list[tuple[int, float, bool]] = []
-        """Decisions taken ahead for the asks that follow, the next one last; void when anything else changes."""
+        """Decisions taken ahead for the asks that follow, the next one last; discarded when anything else changes."""
         self.at = instant(now)
         self.missing = plan.state.configuration.missing
         self.window = self.missing.window_microseconds
         self.life = self.missing.life
 
     def require_unfinished(self) -> None:
-        """Raise if the experiment is over."""
+        """Raise if the experiment is finished."""
         if self.state.state == FINISHED:
             raise ExperimentFinished(f"experiment {self.state.name!r} is finished; nothing about it can change")
 
@@ -136,7 +136,7 @@ class Draft:
         replaced: float | None = None,
         details: dict[str, Any] | None = None,
     ) -> None:
-        """Append an event; those of a unit carry its arm and decision."""
+        """Append an event; an event of a unit carries its arm and decision."""
         self.state.n_events += 1
         assigned = kind == "assigned"
         self.plan.events.append(
@@ -169,7 +169,7 @@ class Draft:
         reward: float | None,
         details: dict[str, Any] | None = None,
     ) -> None:
-        """Log an event of a unit, and let it do to the unit and its arm what `unit_lifecycle` says."""
+        """Log an event of a unit, and apply it to the unit and its arm as `unit_lifecycle` says."""
         before = STATES[unit.state]
         step = self.life.steps[unit.state, UNIT_EVENTS[kind]]
         after = STATES[step.after]
@@ -191,7 +191,7 @@ class Draft:
             self.forget(self.due_at(unit), unit.decision)
 
     def _count(self, arm: int, reward: float, replaced: float | None) -> None:
-        """Let a reward into the estimates, perhaps in the place of another."""
+        """Add a reward to the estimates, or replace one."""
         self.ahead.clear()
         sign, stats = self.state.configuration.sign, self.state.stats
         if replaced is None:
@@ -200,7 +200,7 @@ class Draft:
             stats.replace(arm, sign * replaced, sign * reward)
 
     def next_decision(self) -> tuple[int, float, bool]:
-        """Return arm, probability and whether it was forced; for a row of asks all are taken at once."""
+        """Return arm, probability and whether it was forced; consecutive asks are decided in one go."""
         if not self.ahead:
             last = self.place + 1
             while last < len(self.requests) and type(self.requests[last]) is Ask:
@@ -216,19 +216,19 @@ class Draft:
         return unit.assigned_at + self.window
 
     def forget(self, due_at: int, decision: int) -> None:
-        """Take a unit off the list of what is pending."""
+        """Remove a unit from the pending table."""
         self.plan.put_pending.pop((due_at, decision), None)
         self.plan.forget_pending.append((due_at, decision))
 
     def expect(self, name: str, unit: Unit) -> None:
-        """Put a unit on the list of what is pending, or change its entry."""
+        """Add a unit to the pending table, or update its entry."""
         if self.window is not None:
             due_at = self.due_at(unit)
             self.plan.put_pending[due_at, unit.decision] = (due_at, unit.decision, name, unit.arm, unit.reward)
 
 
 def ask(draft: Draft, request: Ask) -> Assignment:
-    """Return the arm a unit has, or give it one."""
+    """Return the arm of a unit, assigning one if it has none."""
     name = request.unit
     unit = draft.units.get(name)
     new = unit is None
@@ -266,7 +266,7 @@ def tell(draft: Draft, request: Tell) -> ToldReward:
 
 
 def correct(draft: Draft, request: Correct) -> ToldReward:
-    """Replace a reward that was told."""
+    """Replace a reward reported before."""
     name, unit = request.unit, _known(draft, request.unit)
     reward = draft.state.configuration.checked_reward(request.reward)
     if unit.reward is None:
@@ -280,7 +280,7 @@ def correct(draft: Draft, request: Correct) -> ToldReward:
 
 
 def _known(draft: Draft, name: str) -> Unit:
-    """Return a unit that was assigned."""
+    """Return an assigned unit, or raise `UnknownUnit`."""
     unit = draft.units.get(name)
     if unit is None:
         raise UnknownUnit(f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint=Hint.ASK_FIRST)
@@ -288,13 +288,13 @@ def _known(draft: Draft, name: str) -> Unit:
 
 
 def _told(draft: Draft, name: str, unit: Unit, *, new: bool) -> ToldReward:
-    """Return what is known of a unit's reward."""
+    """Return the record of a unit's reward."""
     assert unit.reward is not None  # noqa: S101
     return ToldReward(name, draft.state.names[unit.arm], unit.reward, unit.counted, new)
 
 
 def _require_enrolling(draft: Draft, name: str) -> None:
-    """Raise unless new units are welcome."""
+    """Raise unless the experiment accepts new units."""
     if draft.state.state != ENROLLING:
         raise EnrolmentClosed(
             f"experiment {draft.state.name!r} is {draft.state.state} and takes no new units; got {name!r}",
@@ -303,11 +303,11 @@ def _require_enrolling(draft: Draft, name: str) -> None:
 
 
 MOST_SETTLED = 1_000
-"""How many overdue units one transaction deals with, so that none takes long; the next goes on with the rest."""
+"""Most units that one transaction settles, so that none takes long; the next transaction continues."""
 
 
 def settle(draft: Draft, due_at: int, decision: int, name: str, arm: int, reward: float | None) -> None:
-    """Deal with a row of the table of what is pending whose window has passed."""
+    """Settle a row of the pending table whose window has passed."""
     unit = draft.units.get(name)
     if unit is None:
         unit = Unit(arm, decision, due_at - (draft.window or 0), 0.0, False)
@@ -317,7 +317,7 @@ def settle(draft: Draft, due_at: int, decision: int, name: str, arm: int, reward
 
 
 def _close_window(draft: Draft, name: str, unit: Unit) -> None:
-    """Count the reward held back, or apply the rule for missing ones."""
+    """Count a held reward, or apply the rule for missing ones."""
     if unit.state == HELD:
         draft.happen("counted", None, name, unit, unit.reward)
     else:
@@ -325,7 +325,7 @@ def _close_window(draft: Draft, name: str, unit: Unit) -> None:
 
 
 def settle_if_due(draft: Draft, name: str, unit: Unit) -> None:
-    """Settle a unit that is due but was not among those dealt with first."""
+    """Settle a unit that is due but was not in this transaction's batch of due units."""
     if draft.window is not None and STATES[unit.state].is_open and draft.due_at(unit) <= draft.now:
         _close_window(draft, name, unit)
 

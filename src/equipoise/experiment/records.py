@@ -1,6 +1,6 @@
-"""What an experiment answers, as records: the same from a store and from a service.
+"""Records that an experiment returns: the same from a store and from a service.
 
-The service writes them as JSON by their annotations, and the client reads them back.
+The service serialises them to JSON by their annotations, and the client reads them back.
 """
 
 import dataclasses
@@ -15,22 +15,22 @@ from equipoise._types import FloatArray, IntArray
 
 
 class Assignment(NamedTuple):
-    """The arm of a unit, and how it came to it.
+    """The arm of a unit, and how it was chosen.
 
     Attributes
     ----------
     unit, arm : str
-        Who got what.
+        The unit, and the arm it was assigned to.
     number : int
-        Which decision of the experiment it was, counted from 0.
+        Index of the decision in the experiment, from 0.
     probability : float
-        With which probability this arm was chosen, given all that was known.
+        Probability of this arm when it was chosen, given everything known then.
     forced : bool
-        Whether warm-up or the policy's forcing chose, and not the estimates.
+        Whether warm-up or the policy's forcing chose, not the estimates.
     at : datetime
-        When, in UTC.
+        Time of the assignment, in UTC.
     new : bool
-        Whether it was made now; False for a unit that was assigned before.
+        Whether this call assigned the unit; False if it was assigned before.
     """
 
     unit: str
@@ -45,7 +45,7 @@ class Assignment(NamedTuple):
 class ToldReward(NamedTuple):
     """The reward of a unit, after it was reported or corrected.
 
-    `counted` says whether it is in the estimates by now; `new` is False if it was known before and nothing changed.
+    `counted` says whether it is in the estimates now; `new` is False for a repeat that changed nothing.
     """
 
     unit: str
@@ -57,27 +57,27 @@ class ToldReward(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitStatus:
-    """One unit: its assignment, and what became of its reward.
+    """One unit: its assignment, and the state of its reward.
 
     Attributes
     ----------
     unit, arm : str
-        Who got what.
+        The unit, and the arm it was assigned to.
     number : int
-        Which decision of the experiment it was, counted from 0.
+        Index of the decision in the experiment, from 0.
     probability : float
-        With which probability this arm was chosen, given all that was known.
+        Probability of this arm when it was chosen, given everything known then.
     forced : bool
-        Whether warm-up or the policy's forcing chose, and not the estimates.
+        Whether warm-up or the policy's forcing chose, not the estimates.
     at : datetime
-        When it was assigned, in UTC.
+        Time of the assignment, in UTC.
     state : str
-        waiting, held (reported, but not counted before the window has passed), counted, overdue, defaulted or
+        waiting, held (reported, but not counted until the window has passed), counted, overdue, defaulted or
         dropped.
     reward : float or None
-        As reported, or as corrected since.
+        As reported, or as last corrected.
     counted : bool
-        Whether that reward is in the estimates; a default that stands for it is not that reward.
+        Whether that reward is in the estimates; False while a default is counted instead.
     """
 
     unit: str
@@ -91,37 +91,37 @@ class UnitStatus:
     counted: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data that JSON can hold."""
+        """Return the unit as plain data that JSON can hold."""
         return dataclasses.asdict(self) | {"at": self.at.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened.
+    """One event of an experiment's log.
 
     Attributes
     ----------
     number : int
-        Its place in the log of the experiment, from 1.
+        Position in the log of the experiment, from 1.
     kind : str
         created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
         arm_paused, arm_resumed, arm_retired, weight_changed or rebuilt.
     at : datetime
-        When, in UTC.
+        Time of the event, in UTC.
     who : str or None
-        Who did it, if that was given.
+        Author of the change, if given.
     unit, arm, decision : str, str, int, or None
-        Whom it is about, and the number of the decision that assigned the unit.
+        The unit or arm concerned, and the index of the decision that assigned the unit.
     reward : float or None
-        The reward as reported, corrected, counted, or taken by default.
+        The reward as reported, corrected or counted, or the default.
     probability, forced
-        Of an assignment.
+        As in `Assignment`; of assignments only.
     counted : bool or None
         Whether the reward entered the estimates with this event.
     replaced : float or None
         The reward that left the estimates with this event.
     details : dict
-        Attributes of an assignment, reason of a correction, settings of a creation or a change.
+        Attributes of an assignment, reason of a correction, settings of a new experiment or a change.
     """
 
     number: int
@@ -146,18 +146,18 @@ class Event:
 
 @dataclass(frozen=True)
 class History:
-    """An experiment at some of its events.
+    """An experiment over time, at some of its events.
 
     Attributes
     ----------
     arms : tuple of str
         Names of the arms.
     number : int array (points,)
-        The event after which things were as given.
+        The event after which each point was taken.
     at : tuple of datetime
-        When that was.
+        Time of that event.
     assigned, rewarded : int array (points, arms)
-        Units assigned and rewards in the estimates.
+        Units assigned, and rewards in the estimates.
     mean, std : float array (points, arms)
         Of the rewards in the estimates, as reported; NaN where there are too few.
     """
@@ -180,7 +180,7 @@ class History:
 
 @dataclass(frozen=True)
 class ExperimentSummary:
-    """An experiment as it is listed."""
+    """An experiment in a listing."""
 
     name: str
     state: str
@@ -193,25 +193,26 @@ class ExperimentSummary:
 
 @dataclass(frozen=True)
 class ArmStatus:
-    """One arm.
+    """One arm of an experiment.
 
     Attributes
     ----------
     arm, state : str
         Its name, and whether it is active, paused or retired.
     assigned, rewarded, pending : int
-        Units assigned; rewards in the estimates; units whose reward is still to come into them. The first is the sum of
+        Units assigned; rewards in the estimates; units whose reward is still to enter them. `assigned` is the sum of
         the other two and `dropped`.
     held, overdue : int
-        Of those pending: reported but held back until the window has passed; past their window without a reward.
+        Pending units by reason: reported but held back until the window has passed; past the window without a reward.
     defaulted, dropped : int
-        Units past their window: of those rewarded, with the default value; left out of the estimates.
+        Units past their window: counted with the default value (part of `rewarded`); left out of the estimates.
     mean, std : float or None
         Of the rewards, as reported.
     target_share, actual_share : float or None
-        What the policy steers towards, with kept shares; what the arm got so far.
+        The share the policy steers towards, floors included; the share the arm has got so far.
     low, high, half_width : float or None
-        Interval for the mean that holds at all times at once, however often one looks; see `Status.interval`.
+        Confidence sequence for the mean: it holds at all times at once, however often it is read; see
+        `Status.interval`.
     """
 
     arm: str
@@ -234,7 +235,7 @@ class ArmStatus:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stopping rule is: whether it is met, where it stands and what it waits for."""
+    """Progress of a stopping rule: whether it is met, its current value and its goal."""
 
     rule: str
     met: bool
@@ -249,11 +250,11 @@ class Status:
     Attributes
     ----------
     interval : str
-        "empirical Bernstein" where a reward range was declared; "asymptotic" otherwise, which needs 30 rewards.
+        "empirical Bernstein" if a reward range was declared; otherwise "asymptotic", which needs 30 rewards.
     confidence : float
-        Of each arm's interval, for all times together.
+        Confidence of each arm's interval, for all times together.
     average_reward : float or None
-        Of all rewards in the estimates.
+        Average of all rewards in the estimates.
     """
 
     name: str
@@ -285,14 +286,14 @@ class Status:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Two weights compared, on the present estimates.
+    """Another weight compared with the present one, on the present estimates.
 
     Attributes
     ----------
     reward_weight, present_weight : float
-        The weight that was asked about, and that of the experiment.
+        The other weight, and that of the experiment.
     allocation, present_allocation : dict of float by arm
-        Shares they ask for, those kept for arms included.
+        Shares that each weight asks for, floors included.
     reward, present_reward : float
         Expected reward per unit under each, in the unit of the rewards.
     error, present_error : float
@@ -310,18 +311,18 @@ class WhatIf:
 
     @property
     def reward_change(self) -> float:
-        """How much more reward per unit the other weight gives."""
+        """Gain in reward per unit under the other weight."""
         return self.reward - self.present_reward
 
     @property
     def error_ratio(self) -> float:
-        """How many times the present error the other weight has."""
+        """Error under the other weight, as a multiple of the present one."""
         return self.error / self.present_error if self.present_error else math.inf
 
 
 @dataclass(frozen=True)
 class Verification:
-    """A log that gave what is recorded: how long it was, and how long the replay took."""
+    """A successful verification: events and decisions replayed, and how long it took."""
 
     n_events: int
     n_decisions: int

@@ -1,4 +1,7 @@
-"""Where an experiment stands after its last event: all that the next decision needs, in memory."""
+"""The in-memory state of an experiment, all that the next decision needs, and the changes that events make to it.
+
+Also the cache of states per store, and the handlers of commands that change the experiment or its arms.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ if TYPE_CHECKING:
 
 ENROLLING, PAUSED, STOPPED, FINISHED = "enrolling", "paused", "stopped", "finished"
 ACTIVE, RETIRED = "active", "retired"
-"""States of an experiment, and of an arm, which may be paused too."""
+"""States of an experiment and of an arm; an arm may be paused too."""
 
 
 class State:
-    """One state. Committed states are shared and never changed: plans are made on a `copy`.
+    """State of an experiment after an event. Committed states are shared and never changed: plans work on a `copy`.
 
-    `stats` is in the policy's sense, where large rewards are good; `counters` has a row each for rewards held back,
-    units overdue, defaulted and dropped; `tracked_from` is what `stats.assigned` was when the set of arms in play
-    changed last. It and the lists may be shared with copies; whoever changes one replaces it.
+    `stats` is on the policy's scale, where large rewards are good; `counters` has one row each for rewards held, units
+    overdue, defaulted and dropped; `tracked_from` is `stats.assigned` as of the last change of the arms in play. It and
+    the lists may be shared with copies: replace them, never change them in place.
     """
 
     def __init__(self, name: str, created_at: int, configuration: Configuration) -> None:
@@ -61,13 +64,13 @@ class State:
 
     @property
     def decider(self) -> Decider:
-        """What takes decisions for the arms in play."""
+        """The decider for the arms in play."""
         if self._decider is None:
             self._decider = Decider(self.configuration, self.arm_states, self.floors, self.tracked_from)
         return self._decider
 
     def copy(self) -> State:
-        """Return a state to plan on."""
+        """Return a copy to plan on."""
         twin = object.__new__(State)
         twin.__dict__.update(self.__dict__)
         twin.stats, twin.counters = self.stats.copy(), self.counters.copy()
@@ -82,7 +85,7 @@ class State:
         return found
 
     def set_arms(self, names: list[str], arm_states: list[str], floors: list[float]) -> None:
-        """Set the arms, of which there may be more than before, and what depends on them."""
+        """Set the arms, perhaps more than before, and everything that depends on them."""
         more = len(names) - self.stats.n_arms
         if more:
             larger = ArmStats(len(names))
@@ -97,7 +100,7 @@ class State:
         self._decider = None
 
     def change_arms(self, names: list[str], arm_states: list[str], floors: list[float]) -> None:
-        """Set the arms as an event changes them; with others in play than before, tracking begins anew."""
+        """Set the arms as an event changes them; if the arms in play change, tracking restarts."""
         before = self.arms_in_play
         self.set_arms(names, arm_states, floors)
         if self.configuration.fresh_tracking and self.arms_in_play != before:
@@ -105,16 +108,16 @@ class State:
 
     @property
     def arms_in_play(self) -> list[int]:
-        """Positions of the arms that new units may get."""
+        """Positions of the arms that new units may be assigned to."""
         return [position for position, state in enumerate(self.arm_states) if state == ACTIVE]
 
     def set_configuration(self, configuration: Configuration) -> None:
-        """Set the configuration and what depends on it."""
+        """Set the configuration and everything that depends on it."""
         self.configuration = configuration
         self._decider = None
 
     def arm_row(self, position: int, changed: int) -> tuple[Any, ...]:
-        """Return an arm as the store keeps it: sums are of rewards as they were told."""
+        """Return an arm as a row of the store; sums are of rewards as reported."""
         stats, sign = self.stats, self.configuration.sign
         reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
         counters = self.counters[:, position].tolist()
@@ -135,7 +138,7 @@ class State:
         )
 
     def read_arms(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Take over arms as the store keeps them."""
+        """Load the arms from rows of the store."""
         names, arm_states, floors = list(self.names), list(self.arm_states), list(self.floors)
         for position, name, state, floor, *_ in rows:
             if position >= len(names):
@@ -156,12 +159,12 @@ class State:
 
 
 def load_state(store: Store, transaction: Transaction, experiment: int) -> State:
-    """Return the state an open transaction sees; only what changed since the cached one is read."""
+    """Return the state that a transaction sees; reads only what changed since the cached one."""
     head = transaction.head(experiment)
     cached: State | None = store.states.get(experiment)
     if cached is not None and cached.n_events == head.n_events:
         return cached
-    if cached is None or cached.n_events > head.n_events:  # the second: a backup was put in place of the file
+    if cached is None or cached.n_events > head.n_events:  # the second: a backup was restored over the file
         name, created_at, text = transaction.configuration(experiment)
         state, after = State(name, created_at, _configuration(name, text)), -1
     else:
@@ -176,7 +179,7 @@ def load_state(store: Store, transaction: Transaction, experiment: int) -> State
 def _configuration(name: str, text: str) -> Configuration:
     try:
         return Configuration.from_dict(json.loads(text))
-    except UnknownName:  # of a policy that may well exist elsewhere
+    except UnknownName:  # the policy may well be defined in another program
         raise
     except (EquipoiseError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreMismatch(
@@ -186,7 +189,7 @@ def _configuration(name: str, text: str) -> Configuration:
 
 
 def keep_state(store: Store, experiment: int, state: State) -> None:
-    """Cache a state that is committed; a slower thread must not put an older one back."""
+    """Cache a committed state; a slower thread must not overwrite it with an older one."""
     cached = store.states.get(experiment)
     if cached is None or cached.n_events <= state.n_events:
         store.states[experiment] = state
@@ -208,7 +211,7 @@ def created_state(name: str, at: int, details: dict[str, Any]) -> State:
 
 
 def apply_change(state: State, kind: str, arm: int | None, details: dict[str, Any]) -> None:
-    """Change a state as an event of this kind does."""
+    """Apply an event of this kind to a state."""
     if kind in _STATE_AFTER:
         state.state = _STATE_AFTER[kind]
     elif kind in _ARM_STATE_AFTER:
@@ -221,12 +224,12 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
         )
     elif kind == "weight_changed":
         state.set_configuration(state.configuration.with_weight(details["reward_weight"]))
-    elif kind != "rebuilt":  # which tells other processes to read the tables again, and changes nothing else
+    elif kind != "rebuilt":  # which makes other processes reload the tables, and changes nothing else
         raise InvalidInput(f"unknown kind of event {kind!r}; known are {', '.join(KINDS)}")
 
 
 def checked_change(state: State, make: Callable[[State], None]) -> None:
-    """Apply a change only if decisions can be taken after it."""
+    """Apply a change only if the policy can still decide after it."""
     twin = state.copy()
     make(twin)
     twin.decider  # noqa: B018  (raises if the policy does not fit the arms)
@@ -240,7 +243,7 @@ def _known(arm: int | None, n_arms: int) -> int:
 
 
 def pause(draft: Draft, request: commands.Pause) -> None:
-    """Take no new units for a while."""
+    """Accept no new units for a while."""
     draft.require_unfinished()
     if draft.state.state == STOPPED:
         raise EnrolmentClosed(f"experiment {draft.state.name!r} is stopped; there is nothing to pause")
@@ -249,7 +252,7 @@ def pause(draft: Draft, request: commands.Pause) -> None:
 
 
 def resume(draft: Draft, request: commands.Resume) -> None:
-    """Take new units again."""
+    """Accept new units again."""
     draft.require_unfinished()
     if draft.state.state == STOPPED:
         raise EnrolmentClosed(
@@ -261,14 +264,14 @@ def resume(draft: Draft, request: commands.Resume) -> None:
 
 
 def stop(draft: Draft, request: commands.Stop) -> None:
-    """Take no new units any more."""
+    """Accept no more new units."""
     draft.require_unfinished()
     if draft.state.state != STOPPED:
         _change(draft, "stopped", request)
 
 
 def finish(draft: Draft, request: commands.Finish) -> None:
-    """Let nothing change any more; what is held back by then would never be counted."""
+    """Close the experiment; held rewards would never be counted, so it takes `anyway` while there are any."""
     if draft.state.state == FINISHED:
         return
     n_held = int(draft.state.counters[N_HELD].sum())
@@ -291,7 +294,7 @@ def add_arm(draft: Draft, request: commands.AddArm) -> None:
     if place is not None:
         arm_state, kept = state.arm_states[place], state.floors[place]
         if (arm_state, kept) == (ACTIVE, float(request.floor)):
-            return  # a repetition, by the caller or after a lost connection
+            return  # a retry, by the caller or after a lost connection
         but = f"with floor {kept:g}" if arm_state == ACTIVE else f"and it is {arm_state}"
         raise InvalidInput(
             f"experiment {state.name!r} has an arm {request.name!r} already, {but}", hint="a changed arm is a new arm"
@@ -314,7 +317,7 @@ def resume_arm(draft: Draft, request: commands.ResumeArm) -> None:
 
 
 def retire_arm(draft: Draft, request: commands.RetireArm) -> None:
-    """Take an arm out of play for good."""
+    """Take an arm out of play permanently."""
     _change_arm(draft, "arm_retired", request, None, RETIRED)
 
 
@@ -329,7 +332,7 @@ def change_weight(draft: Draft, request: commands.ChangeWeight) -> None:
 
 
 def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: str | None, after: str) -> None:
-    """Bring an arm from one state into another; it may be there already."""
+    """Move an arm from one state to another; idempotent if it is there already."""
     draft.require_unfinished()
     arm = draft.state.position(request.name)
     now = draft.state.arm_states[arm]
@@ -347,7 +350,7 @@ def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: s
 
 
 def _check_kept(draft: Draft, more: list[tuple[str, float]]) -> None:
-    """Raise if shares kept for the arms in play would leave nothing to decide."""
+    """Raise if the floors of the arms in play would leave nothing for the policy to decide."""
     arms = [*zip(draft.state.arm_states, draft.state.floors, strict=True), *more]
     check_shares([floor for state, floor in arms if state == ACTIVE])
 
@@ -355,7 +358,7 @@ def _check_kept(draft: Draft, more: list[tuple[str, float]]) -> None:
 def _change(
     draft: Draft, kind: str, request: commands.Request, *, arm: int | None = None, details: dict[str, Any] | None = None
 ) -> None:
-    """Change the experiment and log it."""
+    """Apply a change to the experiment and log it."""
     draft.ahead.clear()
     before = draft.state.tracked_from
     checked_change(draft.state, lambda state: apply_change(state, kind, arm, details or {}))

@@ -1,4 +1,4 @@
-"""The state of an experiment as people and programs read it: per arm, in total, and against its stopping rules."""
+"""Compute the status of an experiment, compare weights (`what_if`), describe its settings, and list a store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_status(transaction: Transaction, experiment: int, state: State, now: datetime) -> Status:
-    """Return the status of an experiment in a store, units that fell due since its last event included."""
+    """Return the status of an experiment in a store, counting units that fell due since its last event."""
     windowed = state.configuration.missing.window_seconds is not None
     return status_of(state, now, transaction.n_due(experiment, microseconds(now)) if windowed else {})
 
@@ -43,7 +43,7 @@ def describe(state: State) -> dict[str, Any]:
 
 
 def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
-    """Return the status of a state; `n_due` are the units of each arm that fell due since the last event."""
+    """Compute the status from a state; `n_due` is the number of units per arm that fell due since the last event."""
     configuration, stats, counters = state.configuration, state.stats, state.counters
     radius = _radii(state)
     targets = state.decider.target(stats)
@@ -112,7 +112,7 @@ def _radii(state: State) -> FloatArray:
 def _interval(
     mean: float | None, radius: float, reward_range: tuple[float, float] | None
 ) -> tuple[float | None, float | None, float | None]:
-    """Return the ends and half the length, cut to the declared range."""
+    """Return both ends and the half-width of an interval, clipped to the declared range."""
     if mean is None or not math.isfinite(radius):
         return None, None, None
     low, high = mean - radius, mean + radius
@@ -126,7 +126,7 @@ def _finite(value: float) -> float | None:
 
 
 def what_if(state: State, reward_weight: float) -> WhatIf:
-    """Return what another weight would ask for now."""
+    """Compare another weight with the present one, on the present estimates."""
     configuration = state.configuration.with_weight(reward_weight)
     other = _measured(state, Decider(configuration, state.arm_states, state.floors))
     present = _measured(state, state.decider)
@@ -136,7 +136,7 @@ def what_if(state: State, reward_weight: float) -> WhatIf:
 
 
 def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, float]:
-    """Return the allocation a decider steers towards, and its reward and error."""
+    """Return the allocation that a decider steers towards, with its reward and error."""
     target = decider.target(state.stats)
     if target is None:
         raise TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
@@ -159,7 +159,7 @@ def summaries(store: Store) -> list[ExperimentSummary]:
 
 
 def _policy(configuration: str) -> dict[str, Any]:
-    """Return the policy in a configuration; of one that is damaged nothing, as it must not hide the others."""
+    """Return the policy in a configuration, or {} if it is damaged, so that the others can still be listed."""
     try:
         return dict(json.loads(configuration)["policy"])
     except (ValueError, TypeError, LookupError):

@@ -1,4 +1,4 @@
-"""Rules for when to stop, declared when an experiment is made; they are reported and never applied by themselves."""
+"""Stopping rules, declared when an experiment is created; `status` reports them, nothing acts on them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from equipoise.stats import LARGEST_COUNT
 
 
 class StoppingRule(Value):
-    """Base of the stopping rules."""
+    """Base class of the stopping rules."""
 
     @abstractmethod
     def progress(self, status: Status) -> Progress:
-        """Return how far the rule is, given the state of the experiment."""
+        """Return the progress of the rule, given the status of the experiment."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Budget(StoppingRule):
-    """Stop after this many units were assigned.
+    """Stop once this many units are assigned.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class Deadline(StoppingRule):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Precision(StoppingRule):
-    """Stop when every arm's mean is known to within a half-width; arms that were retired do not matter.
+    """Stop when every arm's mean is known to within a half-width; retired arms are ignored.
 
-    The intervals are those of `status`, valid at all times at once, so looking often does not spoil them.
+    The intervals are the confidence sequences of `status`, valid at all times at once: peeking is safe.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Precision(StoppingRule):
         self._set(half_width=width)
 
     def progress(self, status: Status) -> Progress:
-        """Compare the widest interval with the goal; there is none while some arm has no interval."""
+        """Compare the widest interval with the goal; the value is None while some arm has no interval."""
         widths = [arm.half_width for arm in status.arms if arm.state != "retired"]
         known = [width for width in widths if width is not None]
         widest = max(known) if known and len(known) == len(widths) else None

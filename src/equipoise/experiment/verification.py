@@ -1,4 +1,4 @@
-"""Verify an experiment: what its log says, replayed, against every decision and every table."""
+"""Verify an experiment by replaying its log; rebuild its tables from the log; copy it to another store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from equipoise.store import Transaction, schema
 from equipoise.store.schema import ARM_COLUMNS
 from equipoise.unit_lifecycle import ASSIGNED, COUNTER_OF, IS_OPEN, OTHER, UNIT_EVENTS, WAITING
 
-_CHANGED = ARM_COLUMNS.index("changed")  # no log says it
+_CHANGED = ARM_COLUMNS.index("changed")  # not recorded in any log
 _PENDING = """
 SELECT p.decision, p.reward, p.due_at - a.at, CASE WHEN p.unit = a.unit AND p.arm = a.arm THEN 1 ELSE 0 END
 FROM pending AS p LEFT JOIN events AS a {by_unit}
@@ -29,7 +29,7 @@ WHERE p.experiment = ?
 
 
 def verify(transaction: Transaction, experiment: int, name: str) -> Verification:
-    """Replay a log and compare; raise `VerificationFailed` at the first difference."""
+    """Replay a log and compare it with the tables; raise `VerificationFailed` at the first difference."""
     started = time.perf_counter()
     replay = Replay(name, compare=True).read(transaction, experiment)
     compare_tables(transaction, experiment, replay)
@@ -37,7 +37,7 @@ def verify(transaction: Transaction, experiment: int, name: str) -> Verification
 
 
 def compare_tables(transaction: Transaction, experiment: int, replay: Replay) -> None:
-    """Compare what is kept beside the log with what it says; raise `VerificationFailed` at the first difference."""
+    """Compare the tables beside the log with a replay; raise `VerificationFailed` at the first difference."""
     _compare_heads(transaction, experiment, replay)
     _compare_arms(transaction, experiment, replay)
     _compare_pending(transaction, experiment, replay)
@@ -70,7 +70,7 @@ def _compare_arms(transaction: Transaction, experiment: int, replay: Replay) -> 
 
 
 def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) -> None:
-    """Every unit with an open window is on the list of what is pending, once and rightly, and nobody else is."""
+    """Check that the pending table lists every unit with an open window once, correctly, and no other unit."""
     window = replay.state.configuration.missing.window_microseconds
     states = replay.units.state[: replay.n_decisions]
     is_open = np.zeros(0, bool) if window is None else IS_OPEN[states]
@@ -99,14 +99,14 @@ FROM events WHERE experiment = ? ORDER BY number
 
 
 class Replay:
-    """What a log says: the experiment's state after it, and the state of every unit by its decision.
+    """Replay of a log: the experiment's state after it, and the state of every unit by its decision.
 
     Parameters
     ----------
     name : str
-        Of the experiment.
+        Name of the experiment.
     compare : bool
-        Whether to take every decision again; differences are raised as `VerificationFailed`.
+        Whether to recompute every decision; a difference raises `VerificationFailed`.
     """
 
     def __init__(self, name: str, *, compare: bool) -> None:
@@ -120,7 +120,7 @@ class Replay:
 
     @property
     def state(self) -> State:
-        """The state after the events so far."""
+        """The state after the events replayed so far."""
         if self._state is None:
             raise VerificationFailed(f"the log of experiment {self.name!r} is empty", event=1)
         return self._state
@@ -160,7 +160,7 @@ class Replay:
         self.n_events += len(rows)
 
     def _advance(self, events: log_replay.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
-        """Replay from one event on, up to the next that changes the experiment, and that too."""
+        """Apply an event that changes the experiment, or replay up to the next one; return the position after."""
         if self._state is None or events.kind[at] == OTHER:
             self._change(rows[at])
             return at + 1
@@ -215,7 +215,7 @@ class Replay:
             self._differ(number, "cannot be replayed", f"{kind}: {error}")
 
     def _check_version(self, version: Any) -> None:
-        """Raise if other rules or another arithmetic than ours took the decisions."""
+        """Raise if another version of the kernels took the decisions: its rules or arithmetic may differ."""
         if version == kernels.VERSION:
             return
         newer = isinstance(version, int) and version > kernels.VERSION
@@ -228,7 +228,7 @@ class Replay:
         )
 
     def _prepare(self, state: State) -> None:
-        """Bring what the compiled replay reads up to date."""
+        """Update the arrays that the compiled replay reads."""
         stats, missing = state.stats, state.configuration.missing
         self._rule, self._design = state.decider.for_kernel()
         self._tally = log_replay.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
@@ -244,16 +244,16 @@ class Replay:
             self.units = larger
 
     def _compare(self, row: Sequence[Any]) -> None:
-        """Compare one decision of a policy that is written in Python."""
+        """Compare one decision of a policy written in Python."""
         _, _, _, arm, decision, _, probability, forced, *_ = row
         if decision != self.n_decisions:
-            return  # the compiled part says so
+            return  # the compiled replay reports this
         state = self.state
         if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision):
             self._explain(row, log_replay.BAD_ARM)
 
     def _explain(self, row: Sequence[Any], why: int) -> None:
-        """Raise with what was expected and what was got."""
+        """Raise `VerificationFailed` with the expected value and the one found."""
         number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = row
         state = self.state
         where = f"({kind}, unit {unit!r})"
@@ -295,8 +295,8 @@ _ASSIGNED = "SELECT decision, at, unit, arm FROM events WHERE experiment = ? AND
 def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who: str | None) -> bool:
     """Rebuild an experiment's tables from its log; return whether that changed anything.
 
-    Decisions are believed, since they were taken; a log that contradicts itself is refused. A change is logged, so that
-    other processes see that there is something to read again.
+    Decisions are trusted, since units were assigned by them; a log that contradicts itself is refused. A change is
+    logged, so that other processes reload the tables.
     """
     replay = Replay(name, compare=False).read(transaction, experiment)
     try:
@@ -335,15 +335,15 @@ def copy(
     url: str,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Write an experiment read in one transaction in another, and return its number there.
+    """Copy an experiment from one transaction to another and return its number there.
 
-    `progress` is told how many events are written, and of how many.
+    `progress` is called with the number of events written and the total.
     """
     if source.database.identity(source.connection) == target.database.identity(target.connection):
         raise ExperimentExists(f"{url} is where {name!r} is already", hint="copy to another store")
     found = target.find(name)
     if found is not None:
-        # After a connection was lost while committing, what is found may be what was written.
+        # A retry after the connection was lost during the commit may find the copy it has written itself.
         if _summary(source, experiment) == _summary(target, found):
             return found
         raise ExperimentExists(f"{url} has an experiment {name!r} already", hint="copy to another store")
@@ -364,7 +364,7 @@ def copy(
 
 
 def _summary(transaction: Transaction, experiment: int) -> tuple[Any, ...]:
-    """Return what two copies of an experiment agree in, and two that went on by themselves do not."""
+    """Return a fingerprint that is equal for two copies of an experiment and differs once either has gone on."""
     head = transaction.head(experiment)
     last = [tuple(row) for row in transaction.events(experiment, head.n_events - 1, 1)]
     arms = [tuple(row) for row in transaction.arms(experiment)]

@@ -1,4 +1,4 @@
-"""The contracts every policy and every store must keep, as tests that authors of their own can run too."""
+"""Contract tests for policies and stores: subclass them to test your own implementation."""
 
 from equipoise.testing.policy_contract import PolicyContract
 from equipoise.testing.store_contract import StoreContract

@@ -1,4 +1,4 @@
-"""The contract every experiment must keep, wherever it lives: what a store and a service have in common."""
+"""Contract tests that every experiment must pass, in a store or in a service."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from equipoise.testing.unit_contract import RANDOM, ExperimentCase, MissingRewar
 
 
 class Life(ExperimentCase):
-    """What may change while an experiment runs, and what is reported."""
+    """Changes while an experiment runs, and the reports about them."""
 
     def test_enrolment_can_pause_resume_stop_and_the_experiment_finish(self) -> None:
-        """Known units keep their arms, and rewards are welcome until it is finished."""
+        """Assigned units keep their arms, and rewards are accepted until the experiment is finished."""
         experiment = self.create()
         experiment.ask_many(["a", "b", "c"])
         experiment.pause()
@@ -62,7 +62,7 @@ class Life(ExperimentCase):
         experiment.verify()
 
     def test_arms_come_and_go(self) -> None:
-        """Nobody is assigned to an arm that is paused or retired; its rewards still count."""
+        """No unit is assigned to a paused or retired arm; its rewards still count."""
         experiment = self.create(policy=RANDOM)
         self.play(experiment, 30)
         experiment.pause_arm("pie")
@@ -92,7 +92,7 @@ class Life(ExperimentCase):
         again.verify()
 
     def test_an_arm_that_comes_late_gets_its_share_of_those_who_come_after(self) -> None:
-        """It does not take everybody until it has its share of all; nor does an arm after a pause."""
+        """It does not get every unit until it has its share of all; nor does an arm after a pause."""
         experiment = self.create(policy=Fixed(allocation=(0.25, 0.25, 0.5)))
         experiment.pause_arm("none")
         experiment.ask_many([f"a-{i}" for i in range(400)])
@@ -103,12 +103,12 @@ class Life(ExperimentCase):
         shares = [one.arm for one in again.ask_many([f"c-{i}" for i in range(200)])]
         assert [shares.count(arm) for arm in ("line", "pie", "none")] == [50, 50, 100]
         again.pause_arm("pie")
-        again.retire_arm("pie")  # no arm comes into play or leaves it: tracking goes on
+        again.retire_arm("pie")  # the arms in play do not change: tracking goes on
         again.ask("d")
         again.verify()
 
     def test_arms_of_a_policy_with_parameters_per_arm(self) -> None:
-        """A paused arm's share goes to the others; an arm that the policy has no parameter for is refused."""
+        """A paused arm's share goes to the others; an arm without a parameter of the policy is refused."""
         experiment = self.create(policy=Fixed(allocation=(0.5, 0.25, 0.25), tracking="sample"))
         experiment.pause_arm("line")
         assert experiment.ask("a").probability == 0.5
@@ -139,7 +139,7 @@ class Life(ExperimentCase):
             self.create("other", policy=Uniform()).change_weight(0.5)
 
     def test_another_weight_can_be_tried_out(self) -> None:
-        """More weight on reward gives more reward and more error."""
+        """More weight on reward means more reward and more error."""
         experiment = self.create()
         with refused(errors.TooFewRewards):
             experiment.what_if(0.9)
@@ -154,7 +154,7 @@ class Life(ExperimentCase):
         assert experiment.configuration.reward_weight == 0.6
 
     def test_stopping_rules_are_reported_and_never_applied(self) -> None:
-        """Each says where it stands and whether it is met."""
+        """Each reports its progress and whether it is met."""
         rules = [Budget(units=4), Deadline(at=self.clock.now + timedelta(hours=1)), Precision(half_width=0.45)]
         experiment = self.create(stopping=rules, reward_range=(0, 1), policy=Uniform())
         assert [rule.met for rule in experiment.status().stopping] == [False] * 3
@@ -208,18 +208,18 @@ class Reports(ExperimentCase):
         json.dumps(first.to_dict())
 
     def test_experiments_are_found_by_name(self) -> None:
-        """A name is taken once; an unknown one is an error."""
+        """A name is unique; an unknown one is an error."""
         self.create("one")
         self.create("two", arms=["x"])
         assert [(one.name, one.n_arms) for one in self.listed()] == [("one", 3), ("two", 1)]
         with refused(errors.ExperimentExists, "'one'"):
             self.create("one")
         with refused(errors.UnknownExperiment, "'three'"):
-            self.find("three").ask("a")  # a service says so only now
+            self.find("three").ask("a")  # a service raises only now
         assert self.find("two").ask("a").arm == "x"
 
     def test_the_history_is_what_the_log_says_at_each_point(self) -> None:
-        """Counts, means and spreads after every so many events, replaced rewards left out."""
+        """Counts, means and spreads at evenly spaced events, without replaced rewards."""
         experiment = self.create(policy=RANDOM, missing=DefaultReward(value=5.0, window_seconds=100))
         self.play(experiment, 40)
         self.clock.advance(101)
@@ -253,10 +253,10 @@ class Reports(ExperimentCase):
 
 
 class Outside(ExperimentCase):
-    """Whatever comes from outside: a clear error, or correct work."""
+    """Any input from outside either works correctly or raises a clear error."""
 
     def test_any_text_is_a_name(self) -> None:
-        """Names and units are kept as they are, in any script; SQL is text."""
+        """Names and units are kept unchanged, in any script; SQL in them is just text."""
         texts = [
             "élève",
             "学生",
@@ -285,7 +285,7 @@ class Outside(ExperimentCase):
         self.compare_export(again)
 
     def test_what_is_no_text_or_too_much_is_refused(self) -> None:
-        """With a message that does not repeat a megabyte."""
+        """The message does not repeat a megabyte."""
         experiment = self.create()
         for text in (
             "",
@@ -326,7 +326,7 @@ class Outside(ExperimentCase):
         assert experiment.status().n_events == 1
 
     def test_settings_that_make_no_sense_are_refused(self) -> None:
-        """Before anything is written."""
+        """They are refused before anything is written."""
         nonsense: list[dict[str, Any]] = [
             {"arms": []},
             {"arms": ["a", "a"]},
@@ -351,4 +351,4 @@ class Outside(ExperimentCase):
 
 
 class ExperimentContract(Units, MissingRewards, Shares, Life, Reports, Outside):
-    """What must hold for every experiment, in a store or in a service."""
+    """All contract tests for an experiment, in a store or in a service."""

@@ -1,6 +1,6 @@
-"""The contract every policy must keep, as tests that authors of their own policies can run too.
+"""Contract tests that every policy must pass; subclass `PolicyContract` to test your own.
 
-Subclass `PolicyContract` in a pytest module, name the policies, and pytest finds the rest::
+Do so in a pytest module and list the policies; pytest finds the tests::
 
     class TestMine(PolicyContract):
         policies = [LeastKnown(patience=2)]
@@ -23,9 +23,9 @@ _UNIFORMS = (np.arange(500) + 0.5) / 500
 
 
 class PolicyContract:
-    """What must hold for every policy in `policies`, each of which must accept `n_arms` arms.
+    """Contract tests for every policy in `policies`, each of which must accept `n_arms` arms.
 
-    `tolerance` is how far probabilities may move when arms change places; 0 unless a policy estimates them.
+    `tolerance` is how far probabilities may move when arms are reordered; 0 unless a policy estimates them.
     """
 
     policies: ClassVar[Sequence[Policy]] = ()
@@ -37,7 +37,7 @@ class PolicyContract:
         rng = np.random.default_rng(1)
         for rounds, share_pending, with_constant_arm in [(0, 0, 0), (1, 0, 0), (30, 0, 0), (30, 0.3, 0), (60, 0, 1)]:
             stats = ArmStats(self.n_arms)
-            # Different counts, so that no choice hangs on the order of equal arms.
+            # Different counts, so that no choice depends on the order of tied arms.
             for arm, count in enumerate(rounds * (3 + rng.permutation(self.n_arms))):
                 mean, std = rng.normal(), rng.gamma(2.0)
                 for _ in range(count):
@@ -47,14 +47,14 @@ class PolicyContract:
             yield stats
 
     def cases(self) -> Iterator[tuple[Policy, ArmStats]]:
-        """Yield every policy with every state."""
+        """Yield every policy with every set of statistics."""
         assert self.policies, f"{type(self).__name__} must name the policies to test"
         for policy in self.policies:
             for stats in self.states():
                 yield policy, stats
 
     def test_a_choice_is_an_arm_with_its_probability(self) -> None:
-        """The arm is legal and its probability is the one that `probabilities` gives."""
+        """The arm exists and its probability is the one that `probabilities` returns."""
         for policy, stats in self.cases():
             probability = policy.probabilities(stats)
             assert probability.shape == (self.n_arms,), policy
@@ -67,7 +67,7 @@ class PolicyContract:
                 assert abs(choice.probability - probability[choice.arm]) < 1e-12, policy
 
     def test_the_same_state_gives_the_same_choice(self) -> None:
-        """Choosing changes nothing, whoever chooses; a prepared chooser agrees with a fresh one."""
+        """Choosing has no side effects; a prepared chooser agrees with a fresh one."""
         for policy, stats in self.cases():
             before = stats.copy()
             chooser = policy.prepare(self.n_arms)
@@ -96,11 +96,11 @@ class PolicyContract:
                 single.tell(arms, rewards)
 
     def test_permuting_arms_permutes_probabilities(self) -> None:
-        """No arm is special by its place."""
+        """No arm is special because of its position."""
         order = np.random.default_rng(3).permutation(self.n_arms)
         for policy, stats in self.cases():
             if stats.n_assigned == 0:
-                continue  # all arms are equal, and the first is chosen
+                continue  # all arms are tied, and the first is chosen
             moved = _permuted(policy, order).probabilities(stats.permuted(order))
             assert np.abs(moved - policy.probabilities(stats)[order]).max() <= self.tolerance, policy
 
@@ -119,7 +119,7 @@ class PolicyContract:
                 raise AssertionError(f"{policy} must be frozen")
 
     def test_json_round_trip(self) -> None:
-        """A policy written as JSON and read by its name is the same policy."""
+        """A policy written as JSON and read back by its name is equal."""
         for policy in self.policies:
             assert Policy.from_json(policy.to_json()) == policy
 
@@ -129,14 +129,14 @@ class PolicyContract:
             try:
                 bandit = Bandit(policy, 1)
             except ValueError:
-                continue  # it has a parameter per arm, for more arms
+                continue  # the policy has one parameter per arm, for more arms
             for _ in range(20):
                 bandit.tell(bandit.ask(), 0.5)
             assert bandit.stats.pulls.tolist() == [20], policy
 
 
 def _permuted(policy: Policy, order: Any) -> Policy:
-    """Return the policy with its parameters per arm in another order."""
+    """Return the policy with its per-arm parameters in another order."""
     changed: dict[str, Any] = {}
     for field in dataclasses.fields(policy):  # type: ignore[arg-type]
         value = getattr(policy, field.name)

@@ -1,6 +1,6 @@
-"""The contract every store must keep: what an experiment promises, whatever database it lives in.
+"""Contract tests that every store must pass, whatever its database; subclass `StoreContract` to test your own.
 
-Subclass `StoreContract` in a pytest module and say how to get an empty database; pytest finds the rest::
+Do so in a pytest module and return the URL of an empty database; pytest finds the tests::
 
     class TestMine(StoreContract):
         def new_url(self):
@@ -41,12 +41,12 @@ class StoreCase(ExperimentCase):
     """Experiments in an empty store."""
 
     def new_url(self) -> str:
-        """Return the URL of an empty database; `memory:` is new every time."""
+        """Return the URL of an empty database; `memory:` is a new one every time."""
         raise NotImplementedError
 
     @property
     def is_shared(self) -> bool:
-        """Whether opening the URL again gives the same store."""
+        """Whether opening the URL again opens the same store."""
         return True
 
     def setup_method(self) -> None:
@@ -57,12 +57,12 @@ class StoreCase(ExperimentCase):
         self.store = self.open()
 
     def teardown_method(self) -> None:
-        """Give connections back."""
+        """Close all connections."""
         for store in self.opened:
             store.close()
 
     def open(self) -> Store:
-        """Open the store, once more if it was opened before."""
+        """Open the store, or open it again."""
         store = open_store(self.url, clock=self.clock)
         self.opened.append(store)
         return store
@@ -99,10 +99,10 @@ class StoreCase(ExperimentCase):
 
 
 class Replaying(StoreCase):
-    """Verifying, rebuilding and copying, whatever happened to the tables."""
+    """Verify, rebuild and copy, also with damaged tables."""
 
     def test_verify_names_the_first_difference(self) -> None:
-        """Whatever was changed behind our back: a decision, a probability, a reward, a statistic, a missing event."""
+        """Whatever was tampered with: a decision, a probability, a reward, a statistic, a missing event."""
         missing = WaitForReward(window_seconds=1e6)
         tampering = {
             "UPDATE events SET arm = 1 - arm WHERE number = 2": (2, "should assign 'line'"),
@@ -133,7 +133,7 @@ class Replaying(StoreCase):
             assert failed[0].event == event, statement  # type: ignore[attr-defined]
 
     def test_rebuild_writes_what_the_log_says(self) -> None:
-        """Tables that were spoilt are as before."""
+        """Damaged tables are restored."""
         experiment = self.create(policy=RANDOM, missing=DropUnit(window_seconds=100, hold=True))
         self.play(experiment, 30)
         self.clock.advance(101)
@@ -155,7 +155,7 @@ class Replaying(StoreCase):
         experiment.verify()
 
     def test_an_experiment_moves_to_another_store_and_goes_on(self) -> None:
-        """Its log, statistics and what is pending come along; the next decisions are the same."""
+        """Its log, statistics and pending units are copied; the next decisions are the same."""
         experiment = self.create(policy=RANDOM, missing=WaitForReward(window_seconds=1000))
         self.play(experiment, 30)
         with open_store("memory:", clock=self.clock) as other:
@@ -165,13 +165,13 @@ class Replaying(StoreCase):
                 assert there.ask(f"new-{number}").arm == experiment.ask(f"new-{number}").arm
             there.verify()
             with refused(errors.ExperimentExists):
-                experiment.copy_to(other)  # both have gone on since
+                experiment.copy_to(other)  # the two copies have diverged
             back = Experiment.create(other, "back", arms=["a", "b"], policy=Uniform(), seed=1)
             back.ask_many(["x", "y"])
             back.copy_to(self.store).verify()
 
     def test_verify_knows_where_tracking_began(self) -> None:
-        """Which is kept with each arm."""
+        """It is recorded with each arm."""
         experiment = self.create(policy=Fixed(allocation=(0.25, 0.25, 0.5)))
         experiment.pause_arm("none")
         experiment.ask_many([f"a-{i}" for i in range(40)])
@@ -184,7 +184,7 @@ class Replaying(StoreCase):
         experiment.verify()
 
     def test_each_request_can_succeed_or_fail_alone(self) -> None:
-        """With `apply`, in one transaction all the same."""
+        """With `apply`, still in one transaction."""
         experiment = self.create()
         experiment.ask_many(["a", "b"])
         answers = experiment.apply(
@@ -218,7 +218,7 @@ class Replaying(StoreCase):
         experiment.verify()
 
     def test_attributes_may_hold_half_a_character(self) -> None:
-        """Which Python can write as JSON, although a service cannot read it."""
+        """Python can write a lone surrogate as JSON, although a service cannot read it."""
         experiment = self.create()
         experiment.ask("a", {"text": "\ud800"})
         again = self.reopened(experiment)
@@ -227,7 +227,7 @@ class Replaying(StoreCase):
         self.compare_export(again)
 
     def test_ten_thousand_arms(self) -> None:
-        """Work, if not as fast as three."""
+        """It works, if not as fast as three arms."""
         arms = [f"arm {i}" for i in range(10_000)]
         experiment = self.create(arms=arms, policy=ForcingBalance(reward_weight=0.9), floor=1e-5)
         experiment.ask_many([f"unit-{i}" for i in range(300)])
@@ -243,7 +243,7 @@ class ManyWriters(StoreCase):
     """Several writers at once."""
 
     def test_the_schema_forbids_two_assignments_and_two_rewards(self) -> None:
-        """Even to code that does not go through us."""
+        """Even for code that bypasses this package."""
         experiment = self.create()
         experiment.ask("a")
         experiment.tell("a", 1.0)
@@ -258,7 +258,7 @@ class ManyWriters(StoreCase):
             raise AssertionError(f"two events {kind} for one unit")
 
     def test_two_handles_see_each_other(self) -> None:
-        """What one commits, the other plans with, arms and settings included."""
+        """Each plans with what the other has committed, arms and settings included."""
         if not self.is_shared:
             return
         here = self.create(policy=RANDOM)
@@ -277,7 +277,7 @@ class ManyWriters(StoreCase):
         here.verify()
 
     def test_threads_take_turns(self) -> None:
-        """No lost update and no error, on one experiment and on several."""
+        """There is no lost update and no error, on one experiment and on several."""
         shared, own = self.create("shared"), [self.create(f"own-{i}") for i in range(4)]
         problems: list[BaseException] = []
 
@@ -287,7 +287,7 @@ class ManyWriters(StoreCase):
                     # Workers race for the same units too.
                     shared.tell(shared.ask(f"unit-{number}-{worker % 2}").unit, float(number))
                     own[worker].ask_many([f"{number}-a", f"{number}-b"])
-            except BaseException as problem:  # noqa: BLE001  (told below)
+            except BaseException as problem:  # noqa: BLE001  (checked below)
                 problems.append(problem)
 
         threads = [threading.Thread(target=work, args=(worker,)) for worker in range(4)]
@@ -305,7 +305,7 @@ class Keys(StoreCase):
     """The keys of the service, which live in the store."""
 
     def test_keys_are_kept_used_and_revoked(self) -> None:
-        """The last use and the first revocation stand, in whatever order they are told."""
+        """The last use and the first revocation are kept, in whatever order they arrive."""
         old = Key("k-1", "ab" * 32, "reader", "ann", "fractions", 10, "root", 99)
         new = Key("k-2", "cd" * 32, "owner", "bob", None, 20)
         self.write(lambda transaction: transaction.add_key(new))
@@ -319,7 +319,7 @@ class Keys(StoreCase):
         assert self.keys() == [old._replace(last_used_at=30, revoked_at=40), new._replace(last_used_at=35)]
 
     def test_no_two_keys_have_one_name(self) -> None:
-        """A second key of the same id is an error, and the first stays."""
+        """A second key of the same id is an error, and the first is kept."""
         key = Key("k-1", "ab" * 32, "reader", "ann", None, 10)
         self.write(lambda transaction: transaction.add_key(key))
         try:
@@ -331,7 +331,7 @@ class Keys(StoreCase):
         assert self.keys() == [key]
 
     def test_a_key_is_found_by_its_id(self) -> None:
-        """Alone, with all that is known of it."""
+        """A single key is read with all its fields."""
         keys = [Key(f"k-{i}", "ab" * 32, "reader", "ann", None, 10, expires_at=9) for i in range(3)]
         for key in keys:
             self.write(lambda transaction, key=key: transaction.add_key(key))  # type: ignore[misc]
@@ -340,7 +340,7 @@ class Keys(StoreCase):
         assert found == [keys[1]._replace(revoked_at=40), keys[2], None]
 
     def test_new_and_revoked_keys_leave_a_mark(self) -> None:
-        """Also at the same instant; a use leaves none."""
+        """Also at the same instant; using a key does not change the fingerprint."""
         marks = [self.mark()]
         for key in (Key("k-1", "ab" * 32, "reader", "ann", None, 10), Key("k-2", "ab" * 32, "reader", "ann", None, 10)):
             self.write(lambda transaction, key=key: transaction.add_key(key))  # type: ignore[misc]
@@ -353,7 +353,7 @@ class Keys(StoreCase):
         assert self.mark() == marks[-1]
 
     def mark(self) -> object:
-        """Return the mark of the keys in the store."""
+        """Return the fingerprint of the keys in the store."""
         return self.store.read(lambda transaction: transaction.keys_mark())
 
     def keys(self) -> list[Key]:
@@ -361,9 +361,9 @@ class Keys(StoreCase):
         return self.store.read(lambda transaction: transaction.keys())
 
     def write(self, work: Callable[[Transaction], None]) -> None:
-        """Write in a transaction of its own."""
+        """Write in a separate transaction."""
         self.store.change(None, work)
 
 
 class StoreContract(Replaying, ManyWriters, Keys, ExperimentContract):
-    """What must hold for every store."""
+    """All contract tests for a store."""

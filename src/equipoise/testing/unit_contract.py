@@ -1,4 +1,4 @@
-"""What the tests of an experiment have in common, wherever it lives."""
+"""Contract tests about units, missing rewards and floors, and the fixtures that all contract tests share."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ RANDOM = ForcingBalance(reward_weight=0.6, tracking="windowed")
 
 
 class StoppedClock:
-    """A clock that goes on when told to."""
+    """A clock that moves only on `advance`, and one microsecond per call."""
 
     def __init__(self) -> None:
         self.now = datetime(2027, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        """Return the time; no two calls at the same."""
+        """Return the time; no two calls return the same."""
         self.now += timedelta(microseconds=1)
         return self.now
 
@@ -39,13 +39,13 @@ class StoppedClock:
 
 
 class ExperimentCase:
-    """Empty experiments to start with, and help for the tests; subclasses say where the experiments live."""
+    """Creates experiments and compares them, for the tests; subclasses say where the experiments live."""
 
     author = "ann"
-    """Who is in the log."""
+    """Author in the log."""
 
     def setup_method(self) -> None:
-        """Start with a clock that stands still."""
+        """Start with a stopped clock."""
         self.clock = StoppedClock()
 
     def create(self, name: str = "fractions", **settings: Any) -> Experiment:
@@ -70,7 +70,7 @@ class ExperimentCase:
         return self.find(experiment.name)
 
     def play(self, experiment: Experiment, n_units: int, *, seed: int = 1, first: int = 0) -> None:
-        """Assign units one by one and tell most of their rewards, some of them late."""
+        """Assign units one by one and record most of their rewards, some of them late."""
         rng = np.random.default_rng(seed)
         waiting: list[str] = []
         for number in range(first, first + n_units):
@@ -86,7 +86,7 @@ class ExperimentCase:
         return tuple(getattr(status, f"n_{name}") for name in names)
 
     def compare_export(self, experiment: Experiment) -> None:
-        """Compare totals of the export with the status, in both text formats."""
+        """Compare the totals of the export with the status, in both text formats."""
         files = {form: io.StringIO() for form in ("csv", "jsonl")}
         status = experiment.status()
         for form, file in files.items():
@@ -105,7 +105,7 @@ class ExperimentCase:
 
 @contextmanager
 def refused(kind: type[errors.EquipoiseError], *words: str) -> Iterator[list[errors.EquipoiseError]]:
-    """Expect an error whose message holds the words; gives a list that will hold the error."""
+    """Expect an error whose message contains the words; yield a list that will hold the error."""
     caught: list[errors.EquipoiseError] = []
     try:
         yield caught
@@ -117,12 +117,12 @@ def refused(kind: type[errors.EquipoiseError], *words: str) -> Iterator[list[err
 
 
 class Units(ExperimentCase):
-    """Asking and telling: a unit keeps its arm, a reward counts once."""
+    """Ask and tell are idempotent: a unit keeps its arm, a reward counts once."""
 
     # Asking
 
     def test_a_unit_keeps_its_arm(self) -> None:
-        """Asking again gives the same assignment, and says that it is not new."""
+        """Asking again returns the same assignment, marked as not new."""
         experiment = self.create(policy=RANDOM)
         first = experiment.ask("student-42", {"class": "4b"})
         again = experiment.ask("student-42", {"class": "5c"})
@@ -140,7 +140,7 @@ class Units(ExperimentCase):
         assert event.details == {"attributes": {"class": "4b"}}
 
     def test_decisions_are_those_of_a_bandit(self) -> None:
-        """The same policy, seed and rewards give the same arms with the same probabilities."""
+        """The same policy, seed and rewards lead to the same arms with the same probabilities."""
         for number, policy in enumerate([BALANCE, RANDOM, EpsilonGreedy(), ThompsonBalance(reward_weight=0.5)]):
             experiment = self.create(f"parity-{number}", policy=policy, seed=11)
             bandit = Bandit(policy, arms=["line", "pie", "none"], seed=11)
@@ -156,7 +156,7 @@ class Units(ExperimentCase):
             assert experiment.verify().n_decisions == 40
 
     def test_a_batch_is_as_many_single_asks(self) -> None:
-        """Also with repeats, of units in the batch and of units assigned before."""
+        """Also with repeats, within the batch and of units assigned before."""
         together, single = self.create("together", policy=RANDOM), self.create("single", policy=RANDOM)
         for experiment in (together, single):
             self.play(experiment, 15)
@@ -169,7 +169,7 @@ class Units(ExperimentCase):
         together.verify()
 
     def test_a_unit_can_be_looked_up(self) -> None:
-        """Its assignment, its reward and what became of that, at every stage; nothing is written."""
+        """Its assignment, its reward and its state, at every stage; nothing is written."""
         experiment = self.create(missing=DropUnit(window_seconds=100, hold=True, late="ignore"))
         assigned = experiment.ask("a")
         experiment.ask("b")
@@ -196,7 +196,7 @@ class Units(ExperimentCase):
             experiment.unit(5)  # type: ignore[arg-type]
 
     def became(self, experiment: Experiment, unit: str) -> tuple[str, float | None, bool]:
-        """Return what became of a unit's reward."""
+        """Return the state of a unit, its reward and whether that is counted."""
         found = experiment.unit(unit)
         assert found is not None
         return found.state, found.reward, found.counted
@@ -204,7 +204,7 @@ class Units(ExperimentCase):
     # Telling
 
     def test_rewards_come_late_in_any_order_and_again(self) -> None:
-        """Statistics are those of the rewards, whatever the order; repeats change nothing."""
+        """Statistics do not depend on the order of rewards; repeats change nothing."""
         one, other = self.create("one", policy=Uniform()), self.create("other", policy=Uniform())
         rewards = {f"unit-{i}": math.cos(i) * 10.0 ** (i % 5) for i in range(30)}
         for experiment, order in ((one, list(rewards)), (other, list(rewards)[::-1])):
@@ -220,7 +220,7 @@ class Units(ExperimentCase):
         assert one.verify().n_events == 61
 
     def test_another_reward_is_a_conflict_until_it_is_corrected(self) -> None:
-        """A correction is explicit, has a reason, and counts as if it had been told at once."""
+        """A correction is explicit, has a reason, and counts as if it had been reported at once."""
         experiment, right = self.create("mistake"), self.create("right")
         for one, reward in ((experiment, 75.0), (right, 0.75)):
             one.ask_many(["a", "b", "c"])
@@ -229,7 +229,7 @@ class Units(ExperimentCase):
             experiment.tell("b", 0.75)
         assert experiment.correct("b", 0.75, "typed in percent") == ToldReward("b", "pie", 0.75, True, True)
         assert not experiment.correct("b", 0.75, "again").new
-        assert not experiment.tell("b", 75.0).new  # a retry of what was told first is still harmless
+        assert not experiment.tell("b", 75.0).new  # a retry with the first reward is still idempotent
         assert not experiment.tell("b", 0.75).new
         assert experiment.status().arms == right.status().arms
         last = list(experiment.events())[-1]
@@ -243,7 +243,7 @@ class Units(ExperimentCase):
         assert experiment.verify().n_events == 8
 
     def test_what_cannot_be_told_is_refused_and_leaves_no_trace(self) -> None:
-        """Unknown units, rewards that are no numbers or out of range, corrections of nothing."""
+        """Unknown units, rewards that are not numbers or out of range, corrections of nothing."""
         experiment = self.create(reward_range=(0, 1))
         experiment.ask("known")
         with refused(errors.UnknownUnit, "'unknown'", "ask(unit)"):
@@ -260,7 +260,7 @@ class Units(ExperimentCase):
         experiment.verify()
 
     def test_many_rewards_are_recorded_together_or_not_at_all(self) -> None:
-        """The first that is refused is raised."""
+        """The error of the first refused reward is raised."""
         experiment = self.create()
         experiment.ask_many(["a", "b"])
         with refused(errors.UnknownUnit):
@@ -272,7 +272,7 @@ class MissingRewards(ExperimentCase):
     """Rewards that are late or never come."""
 
     def test_waiting_for_ever_shows_what_is_overdue(self) -> None:
-        """Nothing else happens to those units; a late reward counts as any."""
+        """Nothing else happens to those units; a late reward counts like any other."""
         experiment = self.create(missing=WaitForReward(window_seconds=60), policy=Uniform())
         experiment.ask_many([f"unit-{i}" for i in range(6)])
         experiment.tell("unit-0", 1.0)
@@ -287,7 +287,7 @@ class MissingRewards(ExperimentCase):
         experiment.verify()
 
     def test_a_default_is_counted_after_the_window(self) -> None:
-        """A reward that comes later takes its place, or is only logged; as was declared."""
+        """A later reward replaces it or is only logged, as declared."""
         for late, after in (("count", (3, 3, 0, 0, 0, 1, 0)), ("ignore", (3, 3, 0, 0, 0, 2, 0))):
             missing = DefaultReward(value=0.0, window_seconds=60, late=late)
             experiment = self.create(f"default-{late}", missing=missing, policy=Uniform())
@@ -307,21 +307,21 @@ class MissingRewards(ExperimentCase):
             self.compare_export(experiment)
 
     def test_a_unit_is_dropped_after_the_window(self) -> None:
-        """It no longer counts as pending; a late reward brings it back, or is only logged."""
+        """It is no longer pending; a late reward brings it back or is only logged, as declared."""
         for late, after in (("count", (3, 2, 0, 0, 0, 0, 1)), ("ignore", (3, 1, 0, 0, 0, 0, 2))):
             missing = DropUnit(window_seconds=60, late=late)
             experiment = self.create(f"drop-{late}", missing=missing, policy=Uniform())
             experiment.ask_many(["a", "b", "c"])
             experiment.tell("a", 1.0)
             self.clock.advance(61)
-            # Telling settles first, so the reward is late although nothing else happened since.
+            # `tell` settles first, so the reward is late although nothing else has happened since.
             assert experiment.tell("b", 0.5).counted == (late == "count")
             assert self.counts(experiment) == after
             experiment.verify()
             self.compare_export(experiment)
 
     def test_rewards_can_be_held_until_everyone_had_the_same_time(self) -> None:
-        """No arm is favoured for answering fast; corrections of what is held count when it does."""
+        """No arm is favoured for answering fast; a correction of a held reward counts when the reward does."""
         missing = DefaultReward(value=0.0, window_seconds=60, hold=True)
         experiment = self.create(missing=missing, policy=Uniform())
         experiment.ask_many(["a", "b", "c"])
@@ -340,7 +340,7 @@ class MissingRewards(ExperimentCase):
         self.compare_export(experiment)
 
     def test_many_units_falling_due_at_once_are_settled_in_pieces(self) -> None:
-        """Each transaction deals with some; a unit it did not reach is settled when its reward comes."""
+        """Each transaction settles some; a unit it did not reach is settled when its reward comes."""
         experiment = self.create(missing=DropUnit(window_seconds=60, late="ignore"), policy=Uniform())
         experiment.ask_many([f"unit-{i}" for i in range(1100)])
         self.clock.advance(61)
@@ -352,10 +352,10 @@ class MissingRewards(ExperimentCase):
 
 
 class Shares(ExperimentCase):
-    """Shares that are kept for arms, warm-up, and which rewards are good."""
+    """Floors, warm-up, and the direction of rewards."""
 
     def test_shares_kept_for_arms_are_added_and_logged(self) -> None:
-        """An arm's probability is its share plus what all shares leave, times the policy's."""
+        """An arm's probability is its floor plus what all floors leave, times the policy's probability."""
         experiment = self.create(
             policy=Fixed(allocation=(0.2, 0.3, 0.5), tracking="sample"),
             floor={"line": 0.1, "pie": 0.05},
@@ -374,7 +374,7 @@ class Shares(ExperimentCase):
         experiment.verify()
 
     def test_shares_keep_every_arm_alive_under_a_policy_that_would_not(self) -> None:
-        """Forcing is only forced where the policy chose; its probability is what is left."""
+        """A decision is forced only where the policy chose; its probability is what the floors leave."""
         experiment = self.create(policy=ForcingBalance(reward_weight=1.0, forcing=0.0), floor=0.1)
         for number in range(150):
             assignment = experiment.ask(f"unit-{number}")
@@ -385,7 +385,7 @@ class Shares(ExperimentCase):
         experiment.verify()
 
     def test_shares_that_leave_nothing_are_refused(self) -> None:
-        """When the experiment is made, and when an arm is added."""
+        """When the experiment is created, and when an arm is added."""
         too_much: list[dict[str, Any]] = [
             {"floor": 1 / 3},
             {"floor": [0.5, 0.5, 0.0]},
@@ -409,7 +409,7 @@ class Shares(ExperimentCase):
         assert [one.name for one in self.listed()] == ["fractions"]
 
     def test_warm_up_gives_every_arm_its_units_in_random_order(self) -> None:
-        """In each round over the arms every arm comes once."""
+        """Each round over the arms has every arm once."""
         experiment = self.create(warm_up=4, policy=ForcingBalance(reward_weight=1.0, forcing=0.0))
         assigned = experiment.ask_many([f"unit-{i}" for i in range(13)])
         rounds = [[one.arm for one in assigned[i : i + 3]] for i in range(0, 12, 3)]
@@ -420,7 +420,7 @@ class Shares(ExperimentCase):
         experiment.verify()
 
     def test_small_rewards_can_be_the_good_ones(self) -> None:
-        """The policy sees them negated, people see them as they were told."""
+        """The policy sees them negated, people see them as reported."""
         small, large = self.create("small", direction="minimise"), self.create("large")
         for number in range(60):
             one, other = small.ask(f"unit-{number}"), large.ask(f"unit-{number}")
