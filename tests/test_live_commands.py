@@ -630,7 +630,7 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(run: Runner, e
     assert (bad.code, bad.out) == (1, other), "one that fails does not hide the others"
     assert bad.err.startswith("error: exam: pulls of arm 'line' should be ")
     assert "hint: equipoise rebuild NAME restores the tables from the log" in bad.err
-    assert run("rebuild", "exam", "--who", "ana").out == "exam: written anew from the log\n"
+    assert run("rebuild", "exam", "--who", "ana").out == "exam: rebuilt from the log\n"
     assert list(exam.events())[-1].who == "ana"
     assert run("rebuild").out.startswith("exam: as the log says; nothing to do\n")
     checked = run.data("verify", "exam")["experiments"][0]  # type: ignore[index]

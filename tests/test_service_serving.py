@@ -284,7 +284,7 @@ def test_several_processes_serve_count_together_and_end_together(path, key):
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)  # one that dies is replaced
         wait_until(lambda: len(set(children(service.process.pid)) - {workers[0]}) >= 2, 20)
-        wait_until(lambda: "a process died and was started anew" in service.said, 20)
+        wait_until(lambda: "a process died and was restarted" in service.said, 20)
         wait_until(lambda: _accepts(service.port), 20)
         everybody = children(service.process.pid)
         assert service.stop() == 0

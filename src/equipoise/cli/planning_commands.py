@@ -182,7 +182,7 @@ def simulate(
         Path | None, option("--frame", "Output", "FILE", "Also write one row per record: .csv or .parquet.")
     ] = None,
     chart: ChartFile = None,
-    again: Annotated[bool, option("--again", "Output", None, "Compute anew, and replace what the file holds.")] = False,
+    again: Annotated[bool, option("--again", "Output", None, "Compute everything again, and replace what the file holds.")] = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     quiet: Quiet = False,

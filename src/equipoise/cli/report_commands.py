@@ -36,7 +36,7 @@ Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to lo
 def status(
     name: ExperimentName,
     watch: Annotated[
-        bool, option("--watch", "Output", None, "Show it anew until the experiment is finished, or Ctrl-C.")
+        bool, option("--watch", "Output", None, "Refresh it until the experiment is finished, or Ctrl-C.")
     ] = False,
     every: Every = 1.0,
     store: StoreUrl = DEFAULT_STORE,
@@ -224,11 +224,11 @@ def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None
 def rebuild(
     names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
 ) -> None:
-    """Write statistics and everything else that is kept from the log anew."""
+    """Rebuild statistics and all other tables from the log."""
 
     def mend(experiment: "Experiment") -> tuple[str, dict[str, Any]]:
         changed = experiment.rebuild()
-        return "written anew from the log" if changed else "as the log says; nothing to do", {"changed": changed}
+        return "rebuilt from the log" if changed else "as the log says; nothing to do", {"changed": changed}
 
     _for_each(names, experiments_at(store, key, who), as_json, mend)
 

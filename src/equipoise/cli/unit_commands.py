@@ -165,7 +165,7 @@ def correct(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put another reward in the place of the one told; the log keeps both, and the reason."""
+    """Replace the reward of a unit; the log keeps both, and the reason."""
     _print_rewards(open_experiment(store, name, key, who).correct(unit, reward, reason), "so it was before", as_json)
 
 

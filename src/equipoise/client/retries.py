@@ -57,7 +57,7 @@ class Attempts:
                 f"{self._url} broke off in the middle of its answer: {_reason(outcome)}", hint="try again"
             ) from outcome
         if not isinstance(outcome, (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError)):
-            raise ServiceError(f"{self._url} cannot be spoken to: {_reason(outcome)}") from outcome
+            raise ServiceError(f"{self._url} cannot be reached: {_reason(outcome)}") from outcome
         failed = StoreUnavailable(
             f"{self._url} cannot be reached: {_reason(outcome)}",
             hint="check the address and that the service runs; `equipoise serve` starts one",

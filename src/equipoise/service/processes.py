@@ -136,7 +136,7 @@ def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], 
             for old, new in zip(before, self.processes, strict=True):
                 if old is not new:
                     data = {"pid": old.pid, "exit_code": old.exitcode, "new_pid": new.pid}
-                    log.error("a process died and was started anew", extra={"data": data})
+                    log.error("a process died and was restarted", extra={"data": data})
 
         def _answered(self) -> bool:
             """Wait until the first process answers, and return whether one does."""
