@@ -1,4 +1,4 @@
-"""Handlers for every verb of the API: call a method of `Experiment`, on a thread or in a group commit, and encode it."""
+"""Handlers of all verbs of the API: call a method of `Experiment`, on a thread or in a group commit, and answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The middleware: the ASGI layer around every request, inside CORS.
 
-It refuses foreign origins, authenticates, applies backpressure, reads the body, dispatches and sends the answer. It also
-assigns request ids, counts and logs requests, and turns every error into an answer.
+It refuses foreign origins, authenticates, applies backpressure, reads the body, dispatches and sends the answer. It
+also assigns request ids, counts and logs requests, and turns every error into an answer.
 """
 
 from __future__ import annotations

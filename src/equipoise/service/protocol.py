@@ -20,7 +20,7 @@ from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 _UNREAD_SECONDS = 40.0
 """Write timeout: how long a client may read nothing of an answer. Streaming gives up a little earlier, and logs it."""
 _MOST_HEAD_BYTES = 65_536
-"""Largest head of a request, approximately: data is counted by the piece."""
+"""Largest head of a request; one that arrives in one piece may be a little larger."""
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -175,7 +175,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._unread = self.loop.call_later(_UNREAD_SECONDS, self._look_at_reading, unread)
 
     def _look_at_reading(self, before: int) -> None:
-        """Close the connection if the client read nothing; a large answer is one write, which resumes only at its end."""
+        """Close if the client read nothing; writing resumes only after all of a large answer, so compare bytes."""
         unread = self.transport.get_write_buffer_size()
         if unread < before:
             self._await_reading(unread)
@@ -196,7 +196,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._hang_up(_refusal(408, "the request took too long to arrive", "send it again"))
 
     def _hang_up(self, reason: bytes) -> None:
-        """Send the reason and close; do not send it while another request awaits its answer, for which it would be taken."""
+        """Send the reason and close; not while another request awaits its answer: it would be taken for that."""
         self._ended = True
         self._stop_clock()
         if self.transport.is_closing():
