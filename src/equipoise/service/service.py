@@ -1,4 +1,4 @@
-"""The state that all requests of a process share: store, keys, known experiments, group commit, metrics and thread pools."""
+"""The state that all requests of a process share: store, keys, experiments, group commit, metrics and thread pools."""
 
 from __future__ import annotations
 
