@@ -27,8 +27,8 @@ from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInpu
 from equipoise.files import polars, replacing
 
 CONNECTIONS = 32
-"""Most concurrent calls; others wait, without a timeout. With more connections, the client would spend more time finding
-a connection than using it; they would help only where an answer takes longer than 100 ms."""
+"""Most concurrent calls; others wait, without a timeout. With more connections, the client would spend more time
+finding a connection than using it; more would help only where an answer takes longer than 100 ms."""
 PATIENCE = 600.0
 """Timeout in seconds for calls whose time grows with the experiment, such as replaying its log."""
 
