@@ -147,7 +147,7 @@ def as_text(value: Any) -> bytes | None:
 def as_array(values: Sequence[Any]) -> bytes:
     """Return numbers or texts as an array literal; Python's shortest form of a float reads back to the same bits."""
     first = values[0]
-    if type(first) is not float and values.count(first) == len(values):  # most columns of a batch; not floats: 0.0 == -0.0
+    if type(first) is not float and values.count(first) == len(values):  # as most columns of a batch; 0.0 == -0.0
         elements: Iterable[str] = [_element(first)] * len(values)
     else:
         elements = map(_element, values)

@@ -271,7 +271,7 @@ class PostgreSQLDatabase(Database):
         if not isinstance(cause, (OperationalError, InterfaceError, InternalError)):
             return None, False
         text = str(cause).strip().split("\n")[0]
-        # Retry after a deadlock (40), or on a new connection if it was lost or the server ended it (none, 08, 25P03, 57).
+        # Retry after a deadlock (40), or on a new connection if lost or closed by the server (none, 08, 25P03, 57).
         again = (cause.sqlstate or "")[:2] in ("", "08", "40", "57") or cause.sqlstate == "25P03"
         return StoreUnavailable(
             f"{self.shown_url} cannot be reached or written: {text}",

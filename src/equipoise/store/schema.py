@@ -1,7 +1,7 @@
-"""The tables: an append-only log of events, the source of truth, and tables derived from it, so it need not be replayed.
+"""The tables: an append-only log of events, which is the source of truth, and tables derived from it.
 
-API keys have a table of their own. Instants are whole microseconds since 1970 in UTC, which both databases store and
-compare exactly.
+The derived tables save replaying the log, and can be rebuilt from it. API keys have a table of their own.
+Instants are whole microseconds since 1970 in UTC, which both databases store and compare exactly.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class SQLiteTransaction(Transaction):
         return self.execute(statement, json.dumps(units), experiment)
 
     def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows per statement: each statement waits for Python's lock (GIL), which is scarce on a busy server."""
+        """Insert many rows per statement: each waits for Python's lock (GIL), which is scarce on a busy server."""
         for start in range(0, len(rows), _INSERT_ROWS):
             some = rows[start : start + _INSERT_ROWS]
             self.driver.execute(_insertion(table, len(some)), [value for row in some for value in (experiment, *row)])

@@ -81,7 +81,7 @@ class Store:
         self.states: dict[int, Any] = {}
         """Cache: the last committed state of each experiment, by its number, shared by all users of the store.
 
-        It belongs to `equipoise.experiment.state`; it is here so that it ends with the store. Never mutate a state in it.
+        It belongs to `equipoise.experiment.state`; it is here to end with the store. Never mutate a state in it.
         """
         self._clock = clock or _utc_now
         weakref.finalize(self, database.close)  # if it is never closed

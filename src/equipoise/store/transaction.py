@@ -171,7 +171,7 @@ class Transaction(ABC):
         return None if row is None else Key(*row)
 
     def keys_mark(self) -> Sequence[Any]:
-        """Return a fingerprint of the keys table, cheaper than reading it, that changes when a key is added or revoked."""
+        """Return a fingerprint of the keys, cheaper than reading them, that changes when one is added or revoked."""
         return self.execute(_KEYS_MARK)[0]
 
     # Writing

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a table and a column; 0 is right for existing arms, since revision 1 tracked from the beginning."""
+    """Add a table and a column; 0 is right for existing arms, which the first rule tracked from the beginning."""
     word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
     op.add_column("arms", sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")))
     op.create_table(
