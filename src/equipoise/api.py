@@ -1,7 +1,7 @@
-"""The HTTP API as one table: every verb with its method, path, roles, body and answer.
+"""The HTTP API as one table of endpoints: each verb with its method, path, roles, body and answer.
 
-The service routes requests by it, the client sends them by it, and the OpenAPI document, the hints and the
-documentation are made from it. A new verb is a row here, a method of `Experiment` and a command.
+The service routes requests by this table, the client builds them from it, and the OpenAPI document, the hints and the
+documentation are generated from it. A new verb is a row here, a method of `Experiment` and a command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READERS, ASSIGNERS, ADMINS = (READER, ADMIN), (ASSIGNER, ADMIN), (ADMIN,)
 EVERY_KEY, PUBLIC = (READER, ASSIGNER, ADMIN), ()
 
 MOST_EVENTS = 10_000
-"""Events on one page of the log."""
+"""Most events on one page of the log."""
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Unit: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_UNIT)]
@@ -30,7 +30,7 @@ Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Body(Struct, forbid_unknown_fields=True):
-    """The body of a request: unknown keys are refused, and types are not converted."""
+    """The body of a request: refuses unknown keys and does not convert types."""
 
 
 class NewExperiment(Body):
@@ -88,7 +88,7 @@ class NewRewards(Body):
 
 
 class Correction(Body):
-    """Another reward for the unit in the path, and why."""
+    """A new reward for the unit in the path, and the reason for it."""
 
     reward: float
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
@@ -102,26 +102,26 @@ class NewArm(Body):
 
 
 class NewWeight(Body):
-    """The weight between reward and accuracy from now on."""
+    """The new weight between reward and accuracy."""
 
     reward_weight: Share
 
 
 class Finishing(Body):
-    """How to finish."""
+    """Options for finishing an experiment."""
 
     anyway: Annotated[bool, Meta(description="Even while rewards are held back.")] = False
 
 
 class Page(Struct):
-    """Which part of the log."""
+    """The part of the log to return."""
 
     after: Annotated[int, Meta(ge=0, le=2**62, description="Number of the last event that is known.")] = 0
     limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS, description="Events to return, at most.")] = 1_000
 
 
 class Points(Struct):
-    """How fine a history."""
+    """The resolution of a history."""
 
     points: Annotated[
         int, Meta(ge=1, le=100_000, description="Points to return, at most; times arms, at most 1,000,000.")
@@ -135,12 +135,12 @@ class TriedWeight(Struct):
 
 
 class ExportFormat(Struct):
-    """The kind of file."""
+    """The file format of an export."""
 
     format: Annotated[Literal["csv", "jsonl", "parquet"], Meta(description="Kind of file.")] = "csv"
 
 
-# Answers: the records of an experiment as JSON objects
+# Answers: an experiment's records as JSON objects
 
 
 def _answer(name: str, text: str | None, **fields: Any) -> type[Struct]:
@@ -148,7 +148,7 @@ def _answer(name: str, text: str | None, **fields: Any) -> type[Struct]:
 
 
 def _as_object(record: Any, **changed: Any) -> type[Struct]:
-    """Return the fields of a record, by name and in order, some of them with another type."""
+    """Return a struct with the fields of a record, in order; `changed` overrides types."""
     return _answer(record.__name__, record.__doc__, **get_type_hints(record) | changed)
 
 
@@ -157,7 +157,7 @@ def _list(of: Any) -> Any:
 
 
 class Failure(Struct):
-    """What went wrong, and what to do about it."""
+    """An error and a hint on how to fix it."""
 
     error: str
     hint: str | None
@@ -172,7 +172,7 @@ class Arm(Struct):
 
 
 class Description(Struct):
-    """The settings of an experiment, its arms, and whether it takes new units."""
+    """The configuration of an experiment, its arms, and whether it takes new units."""
 
     name: str
     state: Literal["enrolling", "paused", "stopped", "finished"]
@@ -182,13 +182,13 @@ class Description(Struct):
 
 
 class Rebuilt(Struct):
-    """Whether any table differed from the log."""
+    """Whether the rebuild changed any table."""
 
     changed: bool
 
 
 class Health(Struct):
-    """Whether the service is alive, or ready."""
+    """The service is alive, or ready."""
 
     status: Literal["ok"]
 
@@ -212,30 +212,30 @@ WhatIf = _as_object(records.WhatIf, error=float | None, present_error=float | No
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One row of the table.
+    """One endpoint: a row of the table.
 
     Attributes
     ----------
     verb : str
-        For a verb of an experiment, the name of the method of `Experiment`.
+        The verb; for an experiment, the name of the method of `Experiment`.
     method, path : str
         Names in the path are percent-encoded.
     roles : tuple of str
-        Roles of keys that may call it; none for what needs no key.
+        Roles of keys that may call it; empty if it needs no key.
     tag, summary, text : str
-        The heading, the title and the description in the documentation.
+        Heading, title and description in the documentation.
     operation : str
-        The operation id, from which generators make the names of methods; the verb by default.
+        The OpenAPI operation id, from which code generators derive method names; the verb by default.
     body, query : Struct class or None
-        What the request holds.
-    answer : class, or None for what is not JSON
-        What the answer holds.
+        Type of the body and of the query parameters.
+    answer : class or None
+        Type of the answer; None if it is not JSON.
     created : str, optional
-        What status 200 means where a new thing is answered with 201.
+        What status 200 means for an endpoint that answers 201 if it created something.
     failures : tuple of int
-        Statuses of errors besides those that every endpoint may answer.
+        Error statuses besides the ones that every endpoint may answer.
     slow : bool
-        Whether it takes as long as the experiment is large; such calls have threads and a time limit of their own.
+        Whether its time grows with the experiment; such calls have their own thread pool and time limit.
     """
 
     verb: str
@@ -533,6 +533,6 @@ OPERATIONS = (
         failures=(),
     ),
 )
-"""What monitoring calls."""
+"""Endpoints for monitoring."""
 
 BY_VERB = {endpoint.verb: endpoint for endpoint in ENDPOINTS}

@@ -1,4 +1,4 @@
-"""Experiments of a service, over HTTP: the verbs of `Experiment`, with and without `await`."""
+"""The HTTP client of the service: the verbs of `Experiment`, synchronous and asynchronous."""
 
 from equipoise.client.async_experiment import AsyncRemoteExperiment
 from equipoise.client.client import AsyncClient, Client, RemoteExperiment

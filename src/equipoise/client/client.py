@@ -1,4 +1,4 @@
-"""A service as Python sees it: `Client` and `AsyncClient` create, open and list its experiments."""
+"""Clients of a service: `Client` and `AsyncClient` create, open and list its experiments."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 
 class RemoteExperiment(Experiment):
-    """An experiment of a service; made by `Client.create` and `Client.open`.
+    """An experiment of a service, from `Client.create` or `Client.open`.
 
-    It is an `Experiment` whose verbs are requests over HTTP, and it raises the same errors. What is different:
+    It is an `Experiment` whose verbs are HTTP requests, and it raises the same errors. The differences:
 
-    - `ask_many` and `tell_many` send groups of at most 1,000 units, each in a transaction of its own. When a group is
-      refused, the ones before it stand; repeating the call is safe.
-    - The log has the name of the key as author.
-    - What needs the store itself is not there: `store`, `number`, `apply`, `apply_all` and `copy_to` raise
-      `InvalidInput`.
+    - `ask_many` and `tell_many` send groups of at most 1,000 units, each in its own transaction. If a group is refused,
+      the groups before it remain recorded; repeating the call is idempotent.
+    - The log names the key as author.
+    - Members that need the store itself (`store`, `number`, `apply`, `apply_all` and `copy_to`) raise `InvalidInput`.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -36,23 +35,24 @@ class RemoteExperiment(Experiment):
 
 
 class Client:
-    """A service that runs at an address, with its experiments.
+    """A client of the service at a URL.
 
-    What `create` and `open` return has the verbs of `Experiment` and raises its errors. After a lost connection, a
-    timeout or an overloaded service, a call is retried with exponential backoff; that is safe, since every verb is
-    idempotent: a unit keeps its arm and a reward counts once. When all attempts have failed, `StoreUnavailable` is
-    raised. Usable from several threads, and after a fork. Close it, or use it in a `with` block.
+    `create` and `open` return experiments with the verbs of `Experiment`, which raise its errors. After a lost
+    connection, a timeout or an overloaded service, a call is retried with exponential backoff and jitter. That is safe,
+    since every verb is idempotent: a unit keeps its arm and a reward counts once. When all attempts have failed,
+    `StoreUnavailable` is raised. A client can be used from several threads, and after a fork. Close it, or use it in a
+    `with` block.
 
     Parameters
     ----------
     url : str
-        Where the service is, such as `https://experiments.example.org`.
+        URL of the service, such as `https://experiments.example.org`.
     key : str, optional
-        What lets one in, made by `equipoise keys create`; its name stands in the log as who did it.
+        API key from `equipoise keys create`; the log names it as author.
     timeout_seconds : float
-        How long to wait for an answer before trying again; reading a whole log may take ten minutes in any case.
+        How long to wait for an answer before a retry; calls that read a whole log may always take ten minutes.
     attempts : int
-        How often to try.
+        How often to try, including the first time.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class Client:
         return self.open(name)
 
     def open(self, name: str) -> RemoteExperiment:
-        """Return the experiment of that name.
+        """Return the experiment with this name.
 
-        No request is sent: if the service has no such experiment, its first verb raises `UnknownExperiment`.
+        This sends no request: if the service has no such experiment, its first verb raises `UnknownExperiment`.
         """
         return RemoteExperiment(self, name)
 
@@ -104,9 +104,9 @@ class Client:
 
 
 class AsyncClient:
-    """A service that runs at an address, as `Client` is, in an event loop of asyncio: every verb is awaited.
+    """An asyncio client of the service at a URL, like `Client`, but with every verb awaited.
 
-    The parameters are those of `Client`. Close it, or use it in an `async with` block; each event loop needs its own.
+    It takes the parameters of `Client`. Close it, or use it in an `async with` block; each event loop needs its own.
 
     Examples
     --------
@@ -126,12 +126,12 @@ class AsyncClient:
     async def create(
         self, name: str, *, arms: Sequence[str], **settings: Unpack[configuration.Settings]
     ) -> AsyncRemoteExperiment:
-        """Create an experiment, as `Client.create` does."""
+        """Create an experiment, like `Client.create`."""
         await self._transport.send(create_call(name, arms, settings))
         return AsyncRemoteExperiment(self, name)
 
     async def open(self, name: str) -> AsyncRemoteExperiment:
-        """Return the experiment of that name; no request is sent, as by `Client.open`."""
+        """Return the experiment with this name without a request, like `Client.open`."""
         return AsyncRemoteExperiment(self, name)
 
     async def list(self) -> Summaries:

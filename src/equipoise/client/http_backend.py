@@ -1,6 +1,6 @@
-"""An experiment of a service: every verb as a request by the table of the HTTP API, and its answer as a record.
+"""The backend of remote experiments: turn each verb into a request of the API table, and its answer into a record.
 
-Nothing here waits. A method returns what the transport returns: a result, or with `AsyncTransport` a coroutine.
+Nothing here does I/O. A method returns what the transport returns: a result, or with `AsyncTransport` a coroutine.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 MOST_UNITS = 1_000
 MOST_BYTES = 500_000
-"""Limits of one request, so that none keeps others waiting for long or is too large for a proxy."""
+"""Limits of one request, so that it does not delay others for long and is not too large for a proxy."""
 
 
 class HttpBackend:
-    """One experiment of a service, which writes the name of the key to the log."""
+    """One experiment of a service; the service records the name of the key as author."""
 
     who = None
 
@@ -45,35 +45,35 @@ class HttpBackend:
         return self._send(command.verb, **_fields(command))
 
     def run_all(self, requests: Sequence[commands.Request]) -> Any:
-        """Send several asks or several tells, in groups that are a transaction each."""
+        """Send several asks or several tells, in groups with one transaction each."""
         return self._transport.send_all(list(self._groups(requests)))
 
     def unit(self, unit: str) -> Any:
-        """Ask for a unit; one that was never assigned is None."""
+        """Look up a unit; None if it was never assigned."""
         return self._transport.send(dataclasses.replace(self._call("unit", unit=unit), absent=(UnknownUnit,)))
 
     def configuration(self) -> Any:
-        """Ask for the settings, which are a part of the description."""
+        """Fetch the configuration, which is part of the description."""
         return self._transport.send(dataclasses.replace(self._call("describe"), read=_configuration))
 
     def describe(self) -> Any:
-        """Ask for the description."""
+        """Fetch the description."""
         return self._send("describe")
 
     def status(self) -> Any:
-        """Ask for the status."""
+        """Fetch the status."""
         return self._send("status")
 
     def events_page(self, after: int, limit: int) -> Any:
-        """Ask for a part of the log."""
+        """Fetch a page of the log."""
         return self._send("events_page", after=after, limit=limit)
 
     def history(self, points: int) -> Any:
-        """Ask for the history."""
+        """Fetch the history."""
         return self._send("history", points=points)
 
     def what_if(self, reward_weight: float) -> Any:
-        """Ask for a comparison of weights."""
+        """Fetch a comparison with another weight."""
         return self._send("what_if", reward_weight=reward_weight)
 
     def verify(self) -> Any:
@@ -81,7 +81,7 @@ class HttpBackend:
         return self._send("verify")
 
     def rebuild(self) -> Any:
-        """Have the service restore its tables from the log."""
+        """Have the service rebuild its tables from the log."""
         return self._transport.send(dataclasses.replace(self._call("rebuild"), read=lambda data: bool(data["changed"])))
 
     def export(self, target: Any, form: str | None) -> Any:
@@ -96,7 +96,7 @@ class HttpBackend:
         return self._transport.send(self._call(verb, **values))
 
     def _call(self, verb: str, **values: Any) -> Call:
-        """Return the request for a verb; what it says goes into the path, the query or the body, by the table."""
+        """Return the call for a verb, with its values in the path, the query or the body, as the API table says."""
         endpoint = api.BY_VERB[verb]
         names: dict[str, str] = {"name": self.name, "unit": values.get("unit", "")}
         if "arm" in endpoint.path_names:
@@ -108,7 +108,7 @@ class HttpBackend:
         return Call(endpoint.method, path, partial(read_answer, verb), content, endpoint.slow)
 
     def _groups(self, requests: Sequence[commands.Request]) -> Iterator[Call]:
-        """Yield the calls that say all requests, in order, each as large as one may be."""
+        """Yield calls that together send all requests, in order, each call as large as allowed."""
         if not requests:
             return
         verb = f"{requests[0].verb}_many"
@@ -116,7 +116,7 @@ class HttpBackend:
         (key,) = body.__struct_fields__
         group: list[bytes] = []
         size = 0
-        for entry in [_json(_fields(request)) for request in requests]:  # all are checked before the first is sent
+        for entry in [_json(_fields(request)) for request in requests]:  # check all before sending the first
             if group and (len(group) == MOST_UNITS or size + len(entry) > MOST_BYTES):
                 yield dataclasses.replace(call, content=_list_of(key, group))
                 group, size = [], 0
@@ -126,10 +126,10 @@ class HttpBackend:
 
 
 def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
-    """Return the request that creates an experiment, with the arguments of `Experiment.create`.
+    """Return the call that creates an experiment, with the arguments of `Experiment.create`.
 
-    All is checked here first, as the service will check it. That also draws a seed if none is given, which makes the
-    request idempotent: after a lost answer, an experiment that has this seed was created by this call.
+    The arguments are checked here first, as the service will check them. That also draws a seed if none is given, which
+    makes the call idempotent: after a lost answer, an experiment with this seed was created by this call.
     """
     from equipoise.experiment.configuration import checked_settings
 
@@ -143,7 +143,7 @@ def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
 
 
 def list_call() -> Call:
-    """Return the request for all experiments."""
+    """Return the call that lists all experiments."""
     return _experiments("list")
 
 
@@ -176,7 +176,7 @@ def _record_kind(verb: str) -> tuple[str | None, type | None]:
 
 
 def _record(kind: type, data: Any) -> Any:
-    """Return a record by its annotations; fields that a later version adds are left out."""
+    """Convert data to a record by its annotations; ignore fields that a later version may add."""
     if issubclass(kind, tuple):  # msgspec expects arrays for these
         return kind(**{name: msgspec.convert(data[name], hint) for name, hint in _hints(kind).items()})
     if kind is records.WhatIf:
@@ -190,12 +190,12 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _array(kind: Any, rows: list[Any]) -> Any:
-    """Return an array of the type in an annotation such as `NDArray[np.float64]`; null is NaN there."""
+    """Convert rows to an array of the type in an annotation such as `NDArray[np.float64]`; null becomes NaN."""
     return np.array(rows, kind.__args__[1].__args__[0])
 
 
 def _error(data: Any, name: str) -> float:
-    """Return the error of an allocation; JSON has no infinity, which it is when some arm gets nothing."""
+    """Return the error of an allocation; null means infinity, which JSON lacks, if some arm gets no share."""
     if data[name] is not None:
         return float(data[name])
     return math.inf if 0 in data[name.replace("error", "allocation")].values() else math.nan
@@ -213,7 +213,7 @@ def _experiments(verb: str, **more: Any) -> Call:
 
 
 def _fields(command: commands.Request) -> dict[str, Any]:
-    """Return what a command says, checked."""
+    """Check a command and return its fields, except None."""
     command.check()
     fields = {field.name: getattr(command, field.name) for field in dataclasses.fields(command)}
     if "reward" in fields:
@@ -226,19 +226,19 @@ def _part(struct: type[msgspec.Struct], values: dict[str, Any]) -> dict[str, Any
 
 
 def _escaped(part: str) -> str:
-    """Return a name as a part of a path; nothing in it can be taken for another part.
+    """Percent-encode a name as one segment of a path.
 
     Examples
     --------
     >>> _escaped("50% off?"), _escaped("a/b"), _escaped("..")
     ('50%25%20off%3F', 'a%2Fb', '%2E%2E')
     """
-    # A name that is only dots would otherwise be resolved as a step up, here or by a proxy.
+    # `.` and `..` would otherwise be resolved as relative paths, here or by a proxy.
     return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def _json(data: Any) -> bytes:
-    return json.dumps(data, allow_nan=False, default=float).encode()  # numbers may be those of numpy
+    return json.dumps(data, allow_nan=False, default=float).encode()  # numbers may be NumPy scalars
 
 
 def _list_of(key: str, entries: list[bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""The retry policy of the client: what a failure means, which ones to retry, with which backoff and jitter."""
+"""The retry policy of the client: which failures to retry, with backoff and jitter, and which error to raise."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from equipoise.errors import EquipoiseError, Hint, ServiceError, StoreMismatch, 
 
 HEADER, EVENT_HEADER, HINT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event", "X-Equipoise-Hint"
 TRY_AGAIN = frozenset({502, 503, 504})
-"""What a service says that is overloaded or without its store, and a proxy whose service is not there."""
+"""Statuses to retry: the service is overloaded or lacks its store, or a proxy cannot reach the service."""
 FIRST_WAIT = 0.25
 LONGEST_WAIT = 10.0
 LONGEST_ADVICE = 30.0
-"""Seconds; the last is as much of a Retry-After as is obeyed."""
+"""Seconds of backoff; the last is the longest `Retry-After` that is obeyed."""
 
 _log = logging.getLogger("equipoise.client")
 
 
 class Attempts:
-    """The retry policy, for one call: hand in the outcome of each attempt, and wait as long as it says.
+    """The retry policy for one call: pass in the outcome of each attempt, and wait as long as it says.
 
-    It does no I/O, so that it serves the synchronous and the asynchronous transport alike. A call is retried after a
-    lost connection, a timeout, or a status of `TRY_AGAIN`; that is safe because every verb is idempotent. Waits are an
-    exponential backoff with full jitter, so that clients that were turned away together do not come back together.
+    It does no I/O, so the synchronous and the asynchronous transport share it. A call is retried after a lost
+    connection, a timeout, or a status in `TRY_AGAIN`; that is safe because every verb is idempotent. Waits follow an
+    exponential backoff with full jitter, so that clients refused together do not come back together.
     """
 
     response: httpx.Response
-    """The answer, once there is one that need not be retried."""
+    """The last response received."""
 
     def __init__(self, url: str, most: int, *, has_begun: Callable[[], bool] = lambda: False) -> None:
         self.n_failed = 0
@@ -45,9 +45,9 @@ class Attempts:
         self._has_begun = has_begun
 
     def wait_after(self, outcome: httpx.Response | httpx.RequestError) -> float | None:
-        """Return the seconds before the next attempt, or None if this one succeeded; raise an error that will stay.
+        """Return the seconds before the next attempt, or None after success; raise an error that should not be retried.
 
-        Nothing is retried after a part of the answer has been passed on (`has_begun`).
+        A call is not retried once part of its answer has been passed on (`has_begun`).
         """
         if isinstance(outcome, httpx.Response):
             self.response = outcome
@@ -83,13 +83,13 @@ class Attempts:
                 failed.args = (failed.message,)
             raise failed from cause
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self.n_failed - 1))
-        wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (it spreads clients, it guards nothing)
+        wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (jitter, not security)
         _log.info("trying again in %.2f s: %s", wait, failed.message)
         return wait
 
 
 def failure(response: httpx.Response, url: str) -> EquipoiseError:
-    """Return the error that an answer describes: its class from a header, its words from the body."""
+    """Return the error that a response describes: its class from a header, its message from the body."""
     kind: Any = getattr(errors, response.headers.get(HEADER, ""), None)
     data = _object(response)
     if not (isinstance(kind, type) and issubclass(kind, EquipoiseError) and isinstance(data.get("error"), str)):
@@ -123,7 +123,7 @@ def _object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _advised(headers: Mapping[str, str]) -> float:
-    """Return the seconds of a Retry-After, which may also be an instant."""
+    """Return the seconds of a `Retry-After` header, which may also be a date."""
     text = headers.get("Retry-After", "")
     try:
         seconds = float(text)
@@ -132,7 +132,7 @@ def _advised(headers: Mapping[str, str]) -> float:
             seconds = (email.utils.parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
         except (ValueError, TypeError):
             return 0.0
-    return min(seconds, LONGEST_ADVICE) if seconds > 0 else 0.0  # which NaN is not
+    return min(seconds, LONGEST_ADVICE) if seconds > 0 else 0.0  # NaN is not > 0
 
 
 def _reason(error: httpx.RequestError) -> str:

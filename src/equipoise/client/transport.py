@@ -1,4 +1,4 @@
-"""Send requests to a service over httpx, with retries: the only module of the client that waits."""
+"""Send requests to a service over httpx, with retries and downloads: the only module of the client that does I/O."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInpu
 from equipoise.files import polars, replacing
 
 CONNECTIONS = 32
-"""Calls under way at a time; more wait their turn, which is no reason to give up. More would keep this side busier with
-finding a connection than with using it, and would be faster only where an answer takes longer than 100 ms."""
+"""Most concurrent calls; others wait, without a timeout. With more connections, the client would spend more time
+finding a connection than using it; more would help only where an answer takes longer than 100 ms."""
 PATIENCE = 600.0
-"""Seconds for a call that takes as long as the experiment is large, such as replaying its log."""
+"""Timeout in seconds for calls whose time grows with the experiment, such as replaying its log."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Call:
     Attributes
     ----------
     method, path : str
-        The path is escaped and may have a query.
+        The path is percent-encoded and may have a query.
     read : callable
-        Returns the result, given the data of the answer.
+        Converts the data of the answer to the result.
     content : bytes or None
-        JSON to send.
+        JSON body.
     slow : bool
-        Whether it may take as long as the experiment is large.
+        Whether its time grows with the experiment.
     absent : tuple of exception types
-        Errors that mean that the result is None.
+        Errors for which the result is None.
     creates : str or None
-        Name of what must not have existed before the first attempt, where only the status tells.
+        Name of the experiment to create, if only the status (200 or 201) shows whether it existed before.
     """
 
     method: str
@@ -63,7 +63,7 @@ class Call:
 
 
 class Settings:
-    """Where to send and how; shared by both transports."""
+    """URL, key and limits, shared by both transports."""
 
     def __init__(self, url: str, key: str | None, timeout_seconds: float, attempts: int) -> None:
         self.url = checked_url(url)
@@ -73,21 +73,21 @@ class Settings:
         warn_if_exposed(self.url, self._key)
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments of an HTTP client."""
+        """Return the arguments of httpx's client."""
         headers = {"Accept": "application/json"}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
         return {
             "headers": headers,
             "timeout": self.timeout,
-            # All stay open between calls: by default some would be closed, and cost more than the call itself.
+            # Keep all connections open: httpx would close some by default, and reconnecting costs more than the call.
             "limits": httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS),
-            # A proxy of the environment cannot reach this machine by the name it has for itself.
+            # A proxy from the environment cannot reach this machine as localhost.
             "trust_env": not is_loopback(self.url),
         }
 
     def request(self, call: Call) -> dict[str, Any]:
-        """Return the arguments of a request."""
+        """Return the arguments of httpx's request."""
         patience = max(self.timeout, PATIENCE) if call.slow else self.timeout
         return {
             "method": call.method,
@@ -109,7 +109,7 @@ class Settings:
         return Attempts(self.url, self.most, has_begun=lambda: download is not None and download.n_bytes > 0)
 
     def result(self, call: Call, attempts: Attempts) -> Any:
-        """Return what a successful response says."""
+        """Return the result of a successful response."""
         if call.creates is not None and attempts.response.status_code == httpx.codes.OK and not attempts.n_failed:
             raise ExperimentExists(f"{self.url} has an experiment {call.creates!r} already", hint=Hint.ANOTHER_NAME)
         try:
@@ -124,7 +124,7 @@ class Settings:
 
 
 class Transport:
-    """Sends calls, from any thread."""
+    """Sends calls synchronously, from any thread."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -132,7 +132,7 @@ class Transport:
         self._http = self._connect()
 
     def send(self, call: Call, download: Download | None = None) -> Any:
-        """Return the result of a call, after as many attempts as the retry policy allows; or write it as it arrives."""
+        """Send a call, with retries, and return its result; or write it to `download` as it arrives."""
         attempts = self.settings.attempts(download)
         try:
             while (wait := attempts.wait_after(self._attempt(call, download))) is not None:
@@ -171,7 +171,7 @@ class Transport:
     def _connected(self) -> httpx.Client:
         if self._is_closed:
             raise self.settings.closed()
-        # After a fork both processes would write to the same connections.
+        # After a fork, both processes would write to the same connections.
         if self._process != os.getpid():
             self._http = self._connect()
         return self._http
@@ -179,21 +179,21 @@ class Transport:
     def _connect(self) -> httpx.Client:
         self._process = os.getpid()
         http = httpx.Client(**self.settings.options())
-        weakref.finalize(self, http.close)  # in case it is never closed
+        weakref.finalize(self, http.close)  # if it is never closed
         return http
 
 
 class AsyncTransport:
-    """Sends calls, in one event loop."""
+    """Sends calls asynchronously, in one event loop."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._http = httpx.AsyncClient(**settings.options())
-        # httpx looks at every call that waits whenever one ends; thousands are better kept from it.
+        # httpx checks every waiting call whenever one ends, which is slow for thousands; let them wait here.
         self._turns = asyncio.Semaphore(CONNECTIONS)
 
     async def send(self, call: Call, download: Download | None = None) -> Any:
-        """Return the result of a call, as `Transport.send` does."""
+        """Send a call, with retries, and return its result, like `Transport.send`."""
         attempts = self.settings.attempts(download)
         try:
             while (wait := attempts.wait_after(await self._attempt(call, download))) is not None:
@@ -235,7 +235,7 @@ _HINT = "use http://host:port or https://host, as `equipoise serve` prints it"
 
 
 def checked_url(url: Any) -> str:
-    """Return the address of a service, without a slash at its end.
+    """Check the URL of a service and return it without a trailing slash.
 
     Examples
     --------
@@ -250,12 +250,12 @@ def checked_url(url: Any) -> str:
     try:
         parsed = httpx.URL(url)
     except (TypeError, httpx.InvalidURL):
-        # What does not parse may still hold a password before its last @.
+        # A URL that does not parse may still hold a password before its last @.
         shown = url.rpartition("@")[2] if isinstance(url, str) else url
         raise InvalidInput(f"url must be the address of a service; got {shown!r}", hint=_HINT) from None
     if parsed.userinfo:
         raise InvalidInput("the url of a service must not hold a user or a password", hint="pass the key as key=...")
-    # What no host may have in its name was escaped, not refused.
+    # httpx escapes characters that are invalid in a host name instead of refusing them.
     has_place = parsed.host and "%" not in parsed.host and (parsed.port is None or 0 < parsed.port < 65_536)
     if parsed.scheme not in ("http", "https") or not has_place or parsed.query or parsed.fragment:
         raise InvalidInput(f"url must be the address of a service; got {str(parsed)!r}", hint=_HINT)
@@ -263,10 +263,10 @@ def checked_url(url: Any) -> str:
 
 
 def checked_key(key: Any) -> str | None:
-    """Return a key as it is sent; the error for a bad one does not show it."""
+    """Check a key and return it without surrounding space; the error for a bad key does not show it."""
     if key is None:
         return None
-    # A line break, as files end with, would be refused on its way out by an error that shows the key.
+    # With a line break, as at the end of a file, httpx would raise an error that shows the key.
     stripped = key.strip() if isinstance(key, str) else ""
     if not (stripped and stripped.isascii() and stripped.isprintable() and " " not in stripped):
         raise InvalidInput.of("key", "must be text as `equipoise keys create` prints it, without blanks")
@@ -274,7 +274,7 @@ def checked_key(key: Any) -> str | None:
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether an address is that of this machine.
+    """Return whether a URL points to this machine.
 
     Examples
     --------
@@ -289,14 +289,14 @@ def is_loopback(url: str) -> bool:
 
 
 def warn_if_exposed(url: str, key: str | None) -> None:
-    """Warn when everybody between here and the service could read the key."""
+    """Warn if the key would be sent over the network unencrypted."""
     if key is not None and url.startswith("http:") and not is_loopback(url):
         host = httpx.URL(url).host
         warnings.warn(f"the key is sent to {host} unencrypted, for others to read: use https", stacklevel=4)
 
 
 class Download:
-    """What has arrived so far."""
+    """A download in progress: passes chunks on, and counts bytes and rows."""
 
     def __init__(self, form: str, write: Callable[[bytes], object]) -> None:
         self.n_bytes = 0
@@ -304,7 +304,7 @@ class Download:
         self._write = write
 
     def write(self, chunk: bytes) -> None:
-        """Write the next piece; no text in a table has line breaks, so lines are rows."""
+        """Write the next chunk; values in a table contain no line breaks, so lines are rows."""
         self.n_bytes += len(chunk)
         self.n_rows += chunk.count(b"\n")
         self._write(chunk)
@@ -312,15 +312,15 @@ class Download:
 
 @contextmanager
 def downloading(target: Any, form: str, path: Path | None) -> Iterator[Download]:
-    """Write to a path, or else to an open target, which gets text as it arrives and Parquet when it is complete.
+    """Download to a path, or to an open target, which gets text as it arrives and Parquet once complete.
 
-    After an error, the file at the path is as it was before.
+    After an error, the file at the path is unchanged.
     """
     if path is None and form != "parquet":
         decode = codecs.getincrementaldecoder("utf-8")().decode
         yield Download(form, lambda chunk: target.write(decode(chunk)))
         return
-    pl = polars() if form == "parquet" else None  # better missed now than after the download
+    pl = polars() if form == "parquet" else None  # if Polars is missing, fail before the download
     with ExitStack() as stack:
         if path is None:
             partial = Path(stack.enter_context(tempfile.TemporaryDirectory()), "table.parquet")

@@ -1,4 +1,4 @@
-"""The HTTP service: a thin layer over durable experiments, for programs in any language."""
+"""The HTTP service: run durable experiments from programs in any language."""
 
 from equipoise.service.asgi import create_app
 from equipoise.service.server import ThreadedService

@@ -1,4 +1,4 @@
-"""The service as an ASGI application."""
+"""Build the service as an ASGI application, for any ASGI server to run."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def create_app(store: Store, settings: Settings | None = None) -> Application:
-    """Return the service over a store; the server that runs it closes both by the lifespan protocol.
+    """Return an ASGI application that serves a store; lifespan shutdown stops the service and closes the store.
 
     Parameters
     ----------
     store : Store
-        Where experiments and keys are.
+        Holds the experiments and keys.
     settings : Settings, optional
-        Limits and choices.
+        Limits and options.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def create_app(store: Store, settings: Settings | None = None) -> Application:
 
 
 def require_extra() -> None:
-    """Raise `MissingExtra` unless the packages of the service are installed."""
+    """Raise `MissingExtra` unless the packages that the service needs are installed."""
     try:
         import httptools  # noqa: F401
         import starlette  # noqa: F401
@@ -54,7 +54,7 @@ def require_extra() -> None:
 
 
 def _lifespan(service: Service) -> Application:
-    """Return what answers a server that starts or shuts down."""
+    """Return an application that handles lifespan events and closes websockets."""
 
     async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":

@@ -1,4 +1,4 @@
-"""CORS: the web sites whose pages may call the service from a browser."""
+"""CORS: decide which web origins may call the service from a browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Cors(CORSMiddleware):
-    """Answers preflight requests in the shape that all our answers have, and adds CORS headers to the others."""
+    """CORS middleware that refuses preflight requests with our JSON errors and adds CORS headers to other responses."""
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class Cors(CORSMiddleware):
         )
 
     def preflight_response(self, request_headers: Headers) -> Response:
-        """Return whether the page may send what it is about to send."""
+        """Answer a preflight request; a refusal has the same JSON shape and headers as every other error."""
         answer = super().preflight_response(request_headers)
         if answer.status_code >= 400:
             given = {name: value for name, value in answer.headers.items() if not name.startswith("content-")}
@@ -45,5 +45,5 @@ class Cors(CORSMiddleware):
 
 
 def _request_id(given: str) -> str:
-    """Return the id that a client sent, if the middleware would accept it, or else a new one."""
+    """Return the client's request id if the middleware would accept it, otherwise a new one."""
     return given if REQUEST_ID.fullmatch(given.encode("latin-1")) else secrets.token_hex(8)

@@ -1,4 +1,4 @@
-"""Dispatch over the table of the API: match the path, check the role, decode the request, call the verb."""
+"""Route requests by the API table: match the path, check the role, decode the request, call the handler."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Handler: TypeAlias = Callable[["Service", "Exchange"], Awaitable["Answer"]]
 
 _LARGE_BODY = 100_000
-"""Bytes of a body that take a few milliseconds to decode."""
+"""Bytes; a larger body takes milliseconds to decode."""
 
 
 class Answer(NamedTuple):
-    """Status, body, and headers besides those that every answer has; None for a whole answer of JSON."""
+    """Status, body, and headers beyond the default ones; None lets a JSON answer go out in one write."""
 
     status: int
     body: bytes | AsyncGenerator[bytes, None]
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class Exchange:
-    """A request, what is known of it so far, and the status of its answer."""
+    """The state of one request, from its arrival to the status of its answer."""
 
     __slots__ = (
         "accept",
@@ -75,7 +75,7 @@ class Exchange:
         self.bytes_held = 0
         self.names: list[str] = []
         self.data: Any = None
-        """The body or the query, decoded."""
+        """The decoded body or query."""
 
     async def gone(self) -> None:
         """Wait for the client to disconnect."""
@@ -84,7 +84,7 @@ class Exchange:
 
 
 class Route:
-    """One endpoint with its handler."""
+    """An endpoint and its handler."""
 
     def __init__(self, endpoint: Endpoint, handler: Handler) -> None:
         self.endpoint = endpoint
@@ -98,7 +98,7 @@ class Route:
         self._parameters = () if endpoint.query is None else endpoint.query.__struct_fields__
 
     def call(self, service: Service, exchange: Exchange, parts: list[bytes]) -> Awaitable[Answer]:
-        """Check and decode a request, and return the answer of its handler to wait for."""
+        """Check and decode a request, and return its handler's awaitable answer."""
         endpoint = self.endpoint
         exchange.route = endpoint.path
         exchange.names = names = [_decoded(parts[i]) for i in self._places]
@@ -106,9 +106,9 @@ class Route:
             return self.handler(service, exchange)
         key = exchange.key
         assert key is not None  # noqa: S101
-        # Without an experiment in the path, the handler decides what a key for one experiment may see.
+        # If the path names no experiment, the handler decides what a key for one experiment may see.
         key.require(endpoint.roles, names[0] if self._has_name else key.experiment)
-        # Monitors and browsers add parameters of their own to addresses that need no key.
+        # Public endpoints returned above: monitors and browsers add query parameters of their own to them.
         if exchange.query_string or self._parameters:
             self._decode_query(exchange)
         body = exchange.body
@@ -122,7 +122,7 @@ class Route:
         return self.handler(service, exchange)
 
     async def _call_large(self, service: Service, exchange: Exchange) -> Answer:
-        """Decode a large body on a thread, so that other requests do not wait for it."""
+        """Decode a large body on the thread pool, so that it does not block the event loop."""
         decode = partial(self._decode_body, exchange.body, service.settings.units_per_request)
         exchange.data = await service.elsewhere(decode)
         return await self.handler(service, exchange)
@@ -134,7 +134,7 @@ class Route:
         return decode_body(self._decoder, body, most_units)
 
     def _decode_query(self, exchange: Exchange) -> None:
-        """Refuse unknown parameters: somebody has misspelt one, and waits for its effect."""
+        """Decode the query; refuse unknown parameters, since a misspelt one would have no effect."""
         given = dict(parse_qsl(exchange.query_string.decode("latin-1"), keep_blank_values=True))
         for name in given:
             if name not in self._parameters:
@@ -146,7 +146,7 @@ class Route:
 
 
 class Router:
-    """Routes by path, as a tree of segments; names in a path are matched as they were sent, as they may hold a slash.
+    """A tree of path segments; names are matched before percent-decoding, since they may contain a slash.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class Router:
         _inherit(self._root)
 
     def match(self, method: str, parts: list[bytes]) -> Route:
-        """Return the route of a method and the segments of a path."""
+        """Return the route for a method and the segments of a path; raise `Refused` (404 or 405) if there is none."""
         node: dict[Any, Any] = self._root
         for part in parts[1:]:
             node = node.get(part) or (node.get(_NAME) if part else None) or _NOWHERE
@@ -182,11 +182,11 @@ class Router:
 
 _NOWHERE: dict[Any, Any] = {}
 _NAME, _METHODS = "{}", "methods"
-"""Keys of the tree that are no segment, which are bytes: the child for any name, and the routes that end here."""
+"""Special keys of the tree, text because segments are bytes: the child for any name, and the routes that end here."""
 
 
 def _inherit(node: dict[Any, Any]) -> None:
-    """Let a fixed segment also be a name: `GET .../assignments/many` looks up the unit `many`."""
+    """Let a fixed segment match as a name too: `GET .../assignments/many` looks up the unit `many`."""
     named = node.get(_NAME, {})
     for part, child in node.items():
         if isinstance(part, bytes):
@@ -204,7 +204,7 @@ def _merge(node: dict[Any, Any], other: dict[Any, Any]) -> None:
 
 
 def _decoded(segment: bytes) -> str:
-    """Return a name from its segment of a path.
+    """Decode a percent-encoded name from a path.
 
     Examples
     --------

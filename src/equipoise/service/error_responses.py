@@ -1,4 +1,4 @@
-"""Errors as answers: one table from what went wrong to a status, and one shape for all of them."""
+"""Turn errors into HTTP answers: a table of statuses, and one shape for all headers and bodies."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ STATUS: dict[type[Exception], int] = {
     errors.StoreError: 503,
     errors.MissingExtra: 501,
 }
-"""The status of each error, and of those derived from it unless they have their own."""
+"""The status of each error class; subclasses inherit it unless they have their own."""
 
 RETRY_SECONDS = 1
-"""When to come again after 503."""
+"""The `Retry-After` of a 503."""
 
 CLIENT_GONE = 499
-"""The status of a request whose client did not wait, as logs and metrics tell it (nginx does too); nobody gets it."""
+"""The status that logs and metrics show when the client disconnected first, as in nginx; it is never sent."""
 
 KIND = "x-equipoise-error"
-"""Header that names the error's class, so that a client in Python can raise the same."""
+"""Header with the name of the error class, so that the Python client can raise the same one."""
 
 HINT = "x-equipoise-hint"
-"""Header with the code of the hint, from which a client in Python takes its own wording."""
+"""Header with the code of the hint, from which the Python client chooses its own wording."""
 
 EVENT = "x-equipoise-event"
-"""Header that tells the first event that differs, when a log does not verify."""
+"""Header with the number of the first event that differs, when a log does not verify."""
 
 SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -57,11 +57,11 @@ SAFE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
-"""What every answer carries that does not say otherwise: a browser shall do nothing with it but show it."""
+"""Default security headers of every answer: a browser may display it and nothing else."""
 
 
 class Refused(EquipoiseError):
-    """A request that is refused for a reason of HTTP, with its status."""
+    """A request was refused at the HTTP level, with this status."""
 
     def __init__(
         self, status: int, message: str, *, hint: str | None = None, headers: dict[str, str] | None = None
@@ -72,14 +72,14 @@ class Refused(EquipoiseError):
 
 
 class Overloaded(Refused):
-    """More than the service can take just now."""
+    """The service has too much work, or its store is too slow: backpressure (503)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, message, hint="try again in a moment; trying again is safe")
 
 
 def status_of(error: BaseException) -> int:
-    """Return the status an error is answered with.
+    """Return the HTTP status for an error.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def status_of(error: BaseException) -> int:
 
 
 def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
-    """Return status, headers and body for an error; of one that nobody expected, nothing is told."""
+    """Return status, headers and body for an error; an unexpected one reveals no details."""
     status = status_of(error)
     if not isinstance(error, EquipoiseError) or status == 500:
         if isinstance(error, EquipoiseError):
             log.error("the store is not what it should be", extra={"data": {"error": error.message}})
         return status, {}, failure_body("something went wrong here; it was logged", "tell who runs the service")
-    if isinstance(error, errors.StoreError):  # where the database is, is for the log
+    if isinstance(error, errors.StoreError):  # only the log may say where the database is
         log.warning("the store failed", extra={"data": {"error": error.message}})
         body = failure_body(
             "the store cannot be reached or written to just now", "try again in a moment; trying again is safe"
@@ -112,7 +112,7 @@ def answer_to(error: BaseException) -> tuple[int, dict[str, str], bytes]:
 
 
 def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
-    """Return the headers that belong to an error."""
+    """Return the headers for an error."""
     headers: dict[str, str] = dict(error.headers) if isinstance(error, Refused) else {KIND: type(error).__name__}
     if isinstance(error, Refused) and status in (400, 408, 413, 415, 422):
         headers[KIND] = "InvalidInput"
@@ -129,7 +129,7 @@ def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
 
 
 def failure_body(message: str, hint: str | None) -> bytes:
-    """Return the body of an answer that tells of a failure.
+    """Encode the JSON body of an error.
 
     Examples
     --------
@@ -141,5 +141,5 @@ def failure_body(message: str, hint: str | None) -> bytes:
 
 
 def _encodable(text: str) -> str:
-    """Return text without halves of surrogate pairs, which no answer can carry."""
+    """Escape lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()

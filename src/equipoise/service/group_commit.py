@@ -1,14 +1,14 @@
 """Group commit: requests that arrive while a transaction runs share the next one, and are answered after its commit.
 
-There is one queue per lock: the file of SQLite, or the row of an experiment in PostgreSQL. A queue has at most one
-transaction under way, and takes everything that waits for an experiment into the next. While one transaction is written
-to the disk, the next one fills: there is no timer, unless other processes write to the same experiment. Then each has
-its turn, and one that began its transaction at once would wait for its turn with few requests in hand, while more come
-in; so it lets those gather for as long as its last turn took.
+There is one queue per lock: the SQLite file, or an experiment's row in PostgreSQL. A queue runs one transaction at a
+time and takes all waiting requests of an experiment into the next. While one transaction is written to disk, the next
+one fills, so there is no timer, unless other processes write to the same experiment. Then processes take turns. One
+that began its transaction at once would wait for its turn with few requests in hand while more arrive, so it first
+gathers requests for as long as its last turn took.
 
-Transactions run on a thread. On SQLite, whose statements take microseconds, a short one is prepared on the event loop's
-own thread and only committed on the other: ten statements are ten times that two threads pass Python's lock to and fro,
-which takes longer than the statements.
+Transactions run on a thread. SQLite statements take microseconds, so a short transaction is prepared on the event
+loop's thread and only committed on the other: with ten statements, two threads would hand over Python's lock (GIL) ten
+times, which takes longer than the statements.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 16
 _LONGEST_HERE = 0.01
-"""Seconds that a transaction may keep the event loop from all else, judged by the one before it."""
+"""Seconds that a transaction may block the event loop, as predicted from the last one of its kind."""
 _LONGEST_GATHERING = 0.005
-"""Seconds that requests may gather before a transaction, where other processes write."""
+"""Seconds at most that requests gather before a transaction when other processes write too."""
 
 
 class Submission:
-    """Requests of one caller; several of them are carried out all or none."""
+    """The requests of one caller; several of them succeed or fail together."""
 
     __slots__ = ("answer", "arrived", "experiment", "requests")
 
@@ -50,23 +50,23 @@ class Submission:
 
     @property
     def is_single(self) -> bool:
-        """Whether it can share a transaction with others."""
+        """Whether it can share a transaction with other submissions."""
         return len(self.requests) == 1
 
 
 class GroupCommit:
-    """All queues of a process; to be used from one event loop.
+    """All queues of a process; use it from one event loop only.
 
     Parameters
     ----------
     store : Store
-        Where experiments are.
+        Holds the experiments.
     batch_requests : int
         Most requests that share a transaction.
     wait_seconds : float
         How long a request may wait for its answer.
     observe : function of (experiment, requests, seconds), optional
-        Told of every transaction.
+        Called after every transaction.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class GroupCommit:
         self._watch: asyncio.Task[None] | None = None
 
     def submit(self, experiment: Experiment, requests: Sequence[Request]) -> asyncio.Future[Any]:
-        """Return a future of the results, one per request (of one request, its result), once they are durable."""
+        """Queue requests; return a future of their results (of one request, its result), set once they are durable."""
         loop = asyncio.get_running_loop()
         if self._watch is None:
             self._watch = loop.create_task(self._give_up_on_late_ones())
@@ -99,16 +99,16 @@ class GroupCommit:
         return submission.answer
 
     async def close(self, patience: float) -> None:
-        """Finish what was accepted, for at most `patience` seconds."""
+        """Finish accepted requests, for at most `patience` seconds."""
         last = time.monotonic() + patience
         while any(queue.is_busy for queue in self._queues.values()) and time.monotonic() < last:
             await asyncio.sleep(0.005)
         if self._watch is not None:
             self._watch.cancel()
-        self._threads.shutdown(wait=False)  # what each queue handed over last was accepted, and is carried out
+        self._threads.shutdown(wait=False)  # each queue's last batch was accepted and still runs
 
     async def _give_up_on_late_ones(self) -> None:
-        """Answer requests that waited too long; what is being written may still come to be, which is safe to repeat."""
+        """Answer requests that waited too long; one being written may still commit, but a retry is idempotent."""
         while True:
             await asyncio.sleep(min(0.25, self._wait_seconds / 4))
             last = time.monotonic() - self._wait_seconds
@@ -117,7 +117,7 @@ class GroupCommit:
 
 
 class _Queue:
-    """What waits for one lock, by experiment, and what is being written."""
+    """The submissions that wait for one lock, by experiment, and the batch being written."""
 
     def __init__(
         self,
@@ -135,17 +135,17 @@ class _Queue:
         self._starting = False
         self._gathering: asyncio.TimerHandle | None = None
         self._expected = 0
-        """How many of those that were answered last have not come back yet, while requests gather."""
+        """While requests gather: how many callers of the last batch have not sent their next request yet."""
         self._pace: dict[tuple[str, frozenset[type]], float] = {}
-        """Seconds per request of the last transaction like this one: the first of its kind may have to be compiled."""
+        """Seconds per request of the last transaction of each kind; the first may include compiling kernels."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is waiting or being written."""
+        """Whether any submission waits or is being written."""
         return bool(self._running or self._waiting)
 
     def add(self, submission: Submission) -> None:
-        """Queue a submission for the next transaction, which begins now if none is under way."""
+        """Queue a submission for the next transaction, which begins now unless one is running."""
         name = submission.experiment.name
         waiting = self._waiting.get(name)
         if waiting is None:
@@ -158,12 +158,12 @@ class _Queue:
             self._gathering.cancel()
             self._gathering, self._starting = None, False
         if not self._running and not self._starting:
-            # In a moment, when all that arrived at once is here: the first would go alone, and the others wait for it.
+            # Not at once: the first of several simultaneous requests would go alone, and the others wait for it.
             self._starting = True
             self._loop.call_soon(self._start)
 
     def give_up(self, last: float) -> None:
-        """Answer those that arrived before an instant."""
+        """Fail submissions that arrived before the instant `last`."""
         for submission in self._running:
             if submission.arrived < last:
                 _fail(submission, Overloaded("the store takes too long; whether this was recorded is not known yet"))
@@ -175,14 +175,14 @@ class _Queue:
                 del self._waiting[name]
 
     def _start(self) -> None:
-        """Begin the next transaction, if anything waits: that of the experiment whose turn it is."""
+        """Begin the next transaction, if any submission waits; experiments take turns."""
         self._starting, self._gathering = False, None
         batch = self._running = self._next()
         if batch:
             prepared = self._prepared(batch)
             try:
                 self._threads.submit(self._write, batch, prepared)
-            except RuntimeError:  # the service ends, and its threads did
+            except RuntimeError:  # the service is shutting down, and the thread pool is closed
                 if prepared is not None:
                     prepared.undo()
                 self._running = []
@@ -192,7 +192,7 @@ class _Queue:
                     batch = self._next()
 
     def _prepared(self, batch: list[Submission]) -> PreparedRequests | None:
-        """Return the batch but for its commit, if that can be done here without keeping others waiting."""
+        """Run the batch up to its commit on this thread, if that will not block the event loop for long; else None."""
         kind = _kind(batch)
         if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
             return None
@@ -200,7 +200,7 @@ class _Queue:
         experiment = batch[0].experiment
         try:
             prepared = prepare(experiment.store, experiment.number, [submission.requests[0] for submission in batch])
-        except Exception:  # noqa: BLE001  (what it is, is found and told elsewhere; here it would end the queue)
+        except Exception:  # noqa: BLE001  (raised again when a thread runs the batch; here it would end the queue)
             return None
         self._pace[kind] = (time.perf_counter() - started) / len(batch)
         return prepared
@@ -210,7 +210,7 @@ class _Queue:
             name, waiting = self._waiting.popitem(last=False)
             batch: list[Submission] = []
             while waiting and len(batch) < self._batch_requests:
-                if waiting[0].answer.done():  # the caller is gone
+                if waiting[0].answer.done():  # cancelled by its caller
                     waiting.popleft()
                     continue
                 if not waiting[0].is_single:
@@ -219,13 +219,13 @@ class _Queue:
                     break
                 batch.append(waiting.popleft())
             if waiting:
-                self._waiting[name] = waiting  # behind the others
+                self._waiting[name] = waiting  # to the end of the line
             if batch:
                 return batch
         return []
 
     def _write(self, batch: list[Submission], prepared: PreparedRequests | None) -> None:
-        """Write a batch, on a thread; whatever happens, everybody gets an answer."""
+        """Write a batch, on a thread; every caller gets an answer, even after an error."""
         started, after_others = time.perf_counter(), False
         try:
             results, after_others = _carried_out(batch) if prepared is None else _committed(prepared, batch)
@@ -240,7 +240,7 @@ class _Queue:
         if after_others and sum(map(len, self._waiting.values())) < self._batch_requests:
             self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
         else:
-            self._start()  # first, so that the disk works while answers are sent
+            self._start()  # first, so that the disk is busy while answers are sent
         for submission, result in zip(batch, results, strict=True):
             if submission.answer.done():
                 continue
@@ -251,7 +251,7 @@ class _Queue:
         self._observe(batch[0].experiment.name, sum(len(submission.requests) for submission in batch), seconds)
 
     def _gather(self, expected: int, seconds: float) -> None:
-        """Begin the next transaction after `seconds`, or as soon as `expected` requests have come in."""
+        """Begin the next transaction after `seconds`, or as soon as `expected` requests have arrived."""
         self._running, self._starting, self._expected = [], True, expected
         self._gathering = self._loop.call_later(seconds, self._start)
 
@@ -261,7 +261,7 @@ def _kind(batch: list[Submission]) -> tuple[str, frozenset[type]]:
 
 
 def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[list[Any], bool]:
-    """Return the result or error of each submission; if the commit fails, all is done again, which is safe."""
+    """Commit, and return the result or error of each submission; if it fails, run the (idempotent) batch again."""
     try:
         planned = prepared.commit()
     except Exception:  # noqa: BLE001
@@ -270,7 +270,7 @@ def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[lis
 
 
 def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
-    """Return the result or error of each submission, and whether another process wrote since this one last did."""
+    """Run a batch; return each submission's result or error, and whether another process wrote since our last turn."""
     experiment = batch[0].experiment
     if not batch[0].is_single:
         return [_alone(batch[0])], False
@@ -280,7 +280,7 @@ def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
     except StoreError:
         raise
     except Exception:
-        # Nobody knows which of them it was: each has its own transaction now, and its own answer.
+        # Any of them may have caused this, so give each its own transaction and its own answer.
         if len(batch) == 1:
             raise
         return [_alone(submission) for submission in batch], False

@@ -1,4 +1,4 @@
-"""What each verb of the API does: a method of `Experiment`, on a thread or in a group commit, and its answer."""
+"""Handlers of all verbs of the API: call a method of `Experiment`, on a thread or in a group commit, and answer."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from equipoise.service.service import Service
 
 MOST_DETAILS = 4_000_000
-"""Characters of details after which a page of the log ends early: they may be long, and a page is held in memory."""
+"""Characters of details after which a page of the log ends early: details may be long, and a page is held in memory."""
 MOST_POINTS = 1_000_000
-"""Points times arms of one history, which takes some 50 MB then."""
+"""Most points times arms of one history, which then takes some 50 MB."""
 _PIECE = 250
 _EXPORT_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -42,7 +42,7 @@ _encode_record = msgspec.json.Encoder().encode
 
 
 def routes() -> list[Route]:
-    """Return the routes of all endpoints."""
+    """Return a route for every endpoint."""
     endpoints = (*api.ENDPOINTS, *api.OPERATIONS)
     return [Route(endpoint, _HANDLERS.get(endpoint.verb) or _method(endpoint)) for endpoint in endpoints]
 
@@ -81,7 +81,7 @@ async def _correct(service: Service, exchange: Exchange) -> Answer:
 
 
 def _submit(service: Service, exchange: Exchange, requests: Sequence[Request]) -> Awaitable[Any]:
-    """Return the results of requests (of one, its result) to wait for until they are durable, all or none."""
+    """Submit requests, all or none; return an awaitable of their durable results (of a single request, its result)."""
     experiment = service.known_experiment(exchange.names[0], _key(exchange))
     if experiment is None:
         return _open_and_submit(service, exchange, requests)
@@ -111,15 +111,15 @@ def _encode_reward(found: ToldReward) -> bytes:
 
 @lru_cache(256)
 def _instant(at: datetime) -> str:
-    """Return an instant as text; all those of one transaction are the same."""
+    """Format an instant; cached, since all units of one transaction share it."""
     return at.isoformat()
 
 
-# Experiments and records, by the method of `Experiment` of that name
+# Experiments and records: each verb is the method of `Experiment` with its name
 
 
 def _method(endpoint: Endpoint) -> Handler:
-    """Return the handler that calls a method of an experiment with the names in the path and the body or query."""
+    """Return a handler that calls a method of the experiment with the names in the path and the body or query."""
     call = action(endpoint.verb)
 
     async def handler(service: Service, exchange: Exchange) -> Answer:
@@ -137,7 +137,7 @@ def _method(endpoint: Endpoint) -> Handler:
 
 
 def action(verb: str) -> Callable[..., dict[str, Any]]:
-    """Return what calls a verb of an experiment, and returns the data of its answer."""
+    """Return a function that calls a verb on an experiment and returns its record as plain data."""
     return _ACTIONS.get(verb) or partial(_call, verb)
 
 
@@ -156,7 +156,7 @@ def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
 
 
 def _history(experiment: Experiment, points: int) -> dict[str, Any]:
-    """Return the history for an answer; arrays stay arrays, as they may be large."""
+    """Return the history as data; arrays stay arrays, since they may be large."""
     n_arms = len(experiment.describe()["arms"])
     most = max(1, MOST_POINTS // n_arms)
     if points > most:
@@ -196,7 +196,7 @@ _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "rebuild": _rebuild,
     "status": _status,
 }
-"""Verbs whose answer is more than the record that the method returns."""
+"""Verbs whose answer is not simply the record that the method returns."""
 
 
 async def _list(service: Service, exchange: Exchange) -> Answer:
@@ -229,7 +229,7 @@ async def _create(service: Service, exchange: Exchange) -> Answer:
 
 
 def create_arguments(body: api.NewExperiment) -> dict[str, Any]:
-    """Return the arguments of `Experiment.create`."""
+    """Return the arguments of `Experiment.create` for a decoded body."""
     data = msgspec.structs.asdict(body)
     del data["name"], data["reward_weight"]
     policy = None if body.policy is None else Policy.from_dict(body.policy)
@@ -240,8 +240,8 @@ def create_arguments(body: api.NewExperiment) -> dict[str, Any]:
 
 
 def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
-    """Return whether a request to create an experiment was sent before, so that repeating it is idempotent."""
-    created = experiment.events_page(0, 1)[0].details  # the settings as created, whatever was changed since
+    """Return whether the experiment was created with these settings, so that repeating the request is idempotent."""
+    created = experiment.events_page(0, 1)[0].details  # the settings at creation, not as changed since
     found = Configuration.from_dict(created["configuration"])
     wanted = dict(settings)
     arms = checked_arms(wanted.pop("arms"), wanted.pop("floor"), wanted["control"], wanted["control_share"])
@@ -289,7 +289,7 @@ _HANDLERS: dict[str, Handler] = {
     "readyz": _readyz,
     "metrics": _metrics,
 }
-"""Verbs that are not one call of a method of an experiment."""
+"""Verbs that are not a single call of a method of `Experiment`."""
 
 
 def _key(exchange: Exchange) -> Key:

@@ -1,4 +1,4 @@
-"""JSON in and out: bodies and queries become structs of the API's table, answers become bytes."""
+"""Decode JSON bodies and queries into the structs of the API table, and encode answers as JSON."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from equipoise.service.error_responses import Refused
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 _DEEPEST = 2 * DEEPEST_DATA
-"""More than free data may have with everything around it, and less than any JSON parser can take."""
+"""Nesting limit: above that of free data inside a body, and below the limit of any JSON parser."""
 _UNITS = frozenset(("units", "rewards"))
-"""Fields that hold several units."""
+"""Fields that hold a list of units."""
 _VALUES_AT_ONCE = 10_000
-"""Values of a long list to encode at a time, which takes a millisecond."""
+"""Values of a long list to encode at a time; this many take a millisecond."""
 _TOKEN = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`")
 _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
 def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units: int) -> _Struct:
-    """Return a body as the struct of its endpoint.
+    """Decode a body into the struct of its endpoint.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
         if isinstance(data, dict):
             _check_units(data, most_units)
         raise InvalidInput(_sentence(error, data, decoder.type)) from None
-    if body.count(b":") > 1:  # with one colon there is one key, and no nesting
+    if body.count(b":") > 1:  # a single colon means a single key, and no nesting
         if _may_be_deep(body):
             _decode_any(body)
         else:
@@ -59,7 +59,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
 
 
 def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
-    """Return the parameters of an address as a struct.
+    """Convert query parameters to a struct.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
             try:
                 data[name] = hint(data[name])
             except ValueError:
-                continue  # which the struct refuses
+                continue  # the struct refuses it below
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -81,7 +81,7 @@ def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
 
 
 def _decode_any(body: bytes) -> Any:
-    """Return the JSON of a body, whatever it says; refuse what is not JSON."""
+    """Decode a body of any shape; refuse it if it is not JSON."""
     try:
         data = msgspec.json.decode(body)
         if _may_be_deep(body) and is_deeper(data, _DEEPEST):
@@ -102,7 +102,7 @@ def _not_json(reason: str) -> Refused:
 
 
 def _may_be_deep(body: bytes) -> bool:
-    """Return whether a body has enough brackets to be nested too deeply; few have."""
+    """Return whether a body has enough brackets to be nested too deeply; a quick check, since few have."""
     return body.count(b"{") + body.count(b"[") > _DEEPEST
 
 
@@ -114,7 +114,7 @@ def _refuse_duplicate_keys(body: bytes) -> None:
 
 
 def duplicate_key(body: bytes) -> str | None:
-    """Return a key that occurs twice in one object, for a body that is JSON.
+    """Return a key that occurs twice in one object, if any; the body must be JSON.
 
     Examples
     --------
@@ -145,14 +145,14 @@ def _check_units(data: Any, most: int) -> None:
 
 
 def _sentence(error: Exception, data: Any, kind: Any) -> str:
-    """Return what is wrong in the shape of all our errors: where, what was expected, what was got."""
+    """Rewrite a msgspec error as our own: where it is, what was expected, what was got."""
     text, _, path = str(error).partition(" - at `$")
     place, value = "", data
     for name, index in _TOKEN.findall(path.rstrip("`")):
         if index.isdigit():
             place, value = f"{place}[{index}]", value[int(index)]
             continue
-        # Only floors are a dictionary of numbers, and msgspec does not say which of them is none.
+        # Only floors are a dictionary of numbers, and msgspec does not say which value is not a number.
         key = name or next(one for one, number in value.items() if type(number) not in (int, float))
         place, value = f"{place}.{key}" if place else key, value[key]
     if field := _FIELD.fullmatch(text):
@@ -174,7 +174,7 @@ def _short(value: Any) -> str:
 
 
 def encode(data: Mapping[str, Any]) -> bytes:
-    """Return data as JSON, in which NaN becomes null.
+    """Encode data as JSON; NaN becomes null.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def encode(data: Mapping[str, Any]) -> bytes:
 
 
 def _pieces(data: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the JSON of data, long lists a part at a time: other threads wait while a value is encoded."""
+    """Yield the JSON of data, long lists in parts: encoding a value holds the GIL, so other threads wait."""
     yield b"{"
     for place, (name, value) in enumerate(data.items()):
         yield (b"," if place else b"") + encode_value(name) + b":"
@@ -199,10 +199,10 @@ def _pieces(data: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _parts(rows: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
-    """Yield the text between the brackets of a list."""
+    """Yield the JSON between the brackets of a list."""
     if not len(rows):
         return
-    width = len(rows[0]) if hasattr(rows[0], "__len__") else 1  # about the number of values in a row
+    width = len(rows[0]) if hasattr(rows[0], "__len__") else 1  # roughly the values per row
     step = max(1, _VALUES_AT_ONCE // max(1, width))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -211,8 +211,8 @@ def _parts(rows: Sequence[Any] | NDArray[Any]) -> Iterator[bytes]:
 
 
 def encode_value(value: Any) -> bytes:
-    """Return a value as JSON."""
+    """Encode a value as JSON."""
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a surrogate pair, which free data may hold; JSON can, when escaped
+    except UnicodeEncodeError:  # a lone surrogate, which free data may hold; JSON can escape it
         return json.dumps(value).encode()

@@ -1,4 +1,4 @@
-"""Keys to the service: who may do what with which experiment; a store keeps their hashes, never the keys."""
+"""API keys: create, list, revoke and check them. A key has a role; the store keeps its hash, never the key itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from equipoise.store.transaction import Transaction
 
 ROLES = EVERY_KEY
-"""Readers see everything and change nothing; assigners ask and tell and see no results; administrators do all."""
+"""Readers see everything and change nothing; assigners ask and tell but see no results; admins may do everything."""
 
 _NEVER = 2**63
 _TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
@@ -32,18 +32,18 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digi
 
 @dataclass(frozen=True)
 class Key:
-    """A key as it is listed.
+    """A key, without its secret.
 
     Attributes
     ----------
     id : str
-        What it is called in lists, logs and `revoke_key`; no secret.
+        Names the key in lists, logs and `revoke_key`; not secret.
     name : str
-        Who the log of an experiment says it was.
+        The author of its changes in the log of an experiment.
     role : {"reader", "assigner", "admin"}
-        What it may do.
+        What the key may do.
     experiment : str or None
-        The only experiment it is for, if it is for one.
+        The only experiment it is valid for; None for all.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Key:
         return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
 
     def require(self, roles: tuple[str, ...], experiment: str | None = None) -> None:
-        """Raise `NotAllowed` unless the key has one of the roles, and is for this experiment (None: for all)."""
+        """Raise `NotAllowed` unless the key has one of the roles, and is valid for this experiment (None: for all)."""
         if self.role not in roles:
             raise NotAllowed(f"this needs a key with the role {' or '.join(roles)}; this one is for {self.role}s")
         if self.experiment is not None and self.experiment != experiment:
@@ -71,13 +71,13 @@ class Key:
             raise NotAllowed(f"this needs a key for {wanted}; this one is for {self.experiment!r} only")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the key as plain data that JSON can hold."""
+        """Return the key as plain data for JSON."""
         data = dict(self.__dict__)
         return data | {name: value.isoformat() for name, value in data.items() if isinstance(value, datetime)}
 
 
 OPEN = Key("open", "open", ADMIN, None, datetime(1970, 1, 1, tzinfo=UTC), None, None, None, None)
-"""What everybody has at a service without keys."""
+"""The key of every request to a service without keys."""
 
 
 def create_key(
@@ -89,20 +89,20 @@ def create_key(
     expires_at: datetime | None = None,
     who: str | None = None,
 ) -> tuple[Key, str]:
-    """Make a key and return it with its text, which is not kept and cannot be shown again.
+    """Create a key and return it with its text, which is not stored and cannot be shown again.
 
     Parameters
     ----------
     role : {"reader", "assigner", "admin"}
-        What it may do.
+        What the key may do.
     name : str, optional
-        Who the log says it was; role and id by default.
+        The author of its changes in the log; role and id by default.
     experiment : str, optional
-        The only experiment it is for; it need not exist yet.
+        The only experiment it is valid for; it need not exist yet.
     expires_at : datetime, optional
-        From when on it is refused.
+        When it expires.
     who : str, optional
-        Who makes it.
+        Who creates it.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def create_key(
 
 
 def list_keys(store: Store) -> list[Key]:
-    """Return all keys, oldest first, those that are not valid any more among them."""
+    """Return all keys, oldest first, including expired and revoked ones."""
     return [_read(row) for row in store.read(lambda transaction: transaction.keys())]
 
 
 def revoke_key(store: Store, key_id: str) -> Key:
-    """Refuse a key from now on; a server that runs notices within two seconds."""
+    """Revoke a key; a running server notices within two seconds."""
     key = _find(store, key_id)
     now = microseconds(store.now())
     store.change(None, lambda transaction: transaction.revoke_key(key.id, now))
@@ -141,20 +141,21 @@ def revoke_key(store: Store, key_id: str) -> Key:
 
 
 class KeyRing:
-    """The keys of a store as a server holds them: read now and then, looked up at every request."""
+    """A server's cache of the keys of a store: refreshed every few seconds, consulted at every request."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._rows: dict[str, Row] = {}
         self._keys: dict[str, Key] = {}
-        """Of the rows those that were asked for, as most never are."""
+        """Parsed on first use, since most keys are never used."""
         self._mark: Sequence[Any] | None = None
         self._used: set[str] = set()
 
     def read(self, *, note_uses: bool = False) -> None:
-        """Read keys anew if any was made or revoked; with `note_uses`, write down first which were used since then.
+        """Refresh the cache if a key was created or revoked.
 
-        And read them whatever the store says of them, as somebody may have changed one by hand.
+        With `note_uses`, first record which keys were used since the last time, and always refresh, in case a key was
+        changed by hand.
         """
         used, self._used = (self._used, set()) if note_uses else (set(), self._used)
         now = microseconds(self._store.now())
@@ -173,12 +174,12 @@ class KeyRing:
             self._mark, self._rows, self._keys = mark, {row.id: row for row in rows}, {}
 
     def is_new(self, token: str) -> bool:
-        """Return whether a text may be a key that was made since keys were read."""
+        """Return whether a token may be a key that was created since the last refresh."""
         parts = _TOKEN.fullmatch(token)
         return parts is not None and parts[1] not in self._rows
 
     def look_up(self, token: str) -> None:
-        """Read the one key that a text may be; not while `read` does."""
+        """Read the key of a token from the store; do not call it while `read` runs."""
         parts = _TOKEN.fullmatch(token)
         if parts is not None:
             row = self._store.read(lambda transaction: transaction.key(parts[1]))
@@ -186,7 +187,7 @@ class KeyRing:
                 self._rows[row.id] = row
 
     def find(self, token: str) -> Key | None:
-        """Return the key that a text is, if it is valid now; the comparison takes as long whatever it finds."""
+        """Return the key of a token if it is valid now; the comparison takes constant time."""
         row = self._row(token)
         if row is None:
             return None
@@ -201,7 +202,7 @@ class KeyRing:
         return key
 
     def why_not(self, token: str | None) -> NotAuthenticated:
-        """Return why a text is no valid key; only who has the whole of it learns that it was one."""
+        """Return why a token is not a valid key; only a caller with the whole secret learns that it once was."""
         if token is None:
             return NotAuthenticated("this needs a key", hint=Hint.SEND_KEY)
         if not token:
@@ -221,7 +222,7 @@ class KeyRing:
 
 
 def _hash(secret: str) -> str:
-    # 256 random bits need no slow hash: nobody can try them all.
+    # 256 random bits need no slow hash: trying them all is impossible.
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

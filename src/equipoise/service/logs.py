@@ -1,4 +1,4 @@
-"""Logs of the service: a line of text for people or of JSON for programs, with the id of the request."""
+"""Format the logs of the service: lines of text for people or of JSON for programs, with the request id."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FORMATS = ("text", "json")
 
 
 class TextLines(logging.Formatter):
-    """Time, level, what happened, and the rest as name=value."""
+    """Formats a record as time, level, message and name=value pairs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Format a log record."""
         data = " ".join(f"{name}={_word(value)}" for name, value in _data(record).items())
         line = f"{_instant(record)} {record.levelname.lower():7} {visible(record.getMessage())}"
         text = f"{line} {data}" if data else line
@@ -24,10 +24,10 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object per line."""
+    """Formats a record as one JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Format a log record."""
         data = {"at": _instant(record), "level": record.levelname.lower(), "event": record.getMessage()}
         if record.exc_info:
             data["traceback"] = self.formatException(record.exc_info)
@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(form: str, *, stream: object = None) -> None:
-    """Send what the service and its server log to stderr."""
+    """Send the logs of the service and of uvicorn to stderr."""
     handler = logging.StreamHandler(stream or sys.stderr)  # type: ignore[arg-type]
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     for name, level in (("equipoise.service", logging.INFO), ("uvicorn", logging.WARNING)):

@@ -1,7 +1,7 @@
-"""The middleware: the outermost ASGI layer, through which every request comes and every answer goes.
+"""The middleware: the ASGI layer around every request, inside CORS.
 
-Its steps are: refuse foreign origins, authenticate, admit (backpressure), read the body, dispatch, send. It names,
-counts and logs requests, and turns every error into an answer.
+It refuses foreign origins, authenticates, applies backpressure, reads the body, dispatches and sends the answer. It
+also assigns request ids, counts and logs requests, and turns every error into an answer.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 log = logging.getLogger("equipoise.service")
 
 _PUBLIC = frozenset((b"/healthz", b"/readyz", b"/", b"/docs", b"/openapi.json"))
-"""Paths that need no key; the last three say what any reader of the project's pages knows."""
+"""Paths that need no key; the last three reveal only what the project's documentation says."""
 _PUBLIC_FILES = b"/docs/"
 _PUBLIC_BODY_BYTES = 1_024
 _SMALL_BODY = 16_384
-"""Bytes of a body that are not worth counting when they come in one piece, as those of all frequent requests do."""
+"""Bytes of a body not worth counting when they arrive in one piece, as in all frequent requests."""
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _LOOPBACK = re.compile(r"(https?://)?(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?")
 _JSON = b"application/json"
 _JSON_HEADERS = [(b"content-type", _JSON), *SAFE_HEADERS]
 _LIKE_JSON = re.compile(rb"application/([\w.+-]+\+)?json\s*(;.*)?", re.IGNORECASE)
 _CLOSE = {"connection": "close"}
-"""For requests whose body is not worth reading to its end."""
+"""Closes the connection when the rest of a body is not worth reading."""
 _UNLOGGED = frozenset(
     f"/experiments/{{name}}/{path}"
     for path in ("assignments", "assignments/many", "assignments/{unit}/reward", "rewards/many")
 )
-"""Routes that the experiment's own log tells of."""
+"""Routes not logged by default, since the experiment's own log records these requests."""
 
 
 class Middleware:
-    """The ASGI application: everything but CORS."""
+    """The ASGI application, except for CORS."""
 
     def __init__(self, service: Service, router: Router, lifespan: Application) -> None:
         self.service = service
@@ -99,7 +99,7 @@ class Middleware:
             if path in _PUBLIC or path.startswith(_PUBLIC_FILES):
                 exchange.body = await self._read_body(exchange, length, _PUBLIC_BODY_BYTES)
             else:
-                # First of all, so that nobody without a key keeps us waiting for a body, or others for us.
+                # Authenticate first: a client without a key must not make us wait for its body or take up capacity.
                 authorization = exchange.authorization
                 exchange.key = self.service.key_now(authorization) or await self.service.key(authorization)
                 self._admit(exchange)
@@ -113,13 +113,13 @@ class Middleware:
         except Exception as error:  # noqa: BLE001
             answer = self._failure(exchange, error)
         except asyncio.CancelledError:
-            # The server shuts down, and the grace period is over.
+            # The server is shutting down, and the grace period is over.
             answer = self._failure(exchange, Overloaded("the service ends; whether this was recorded is not known"))
         await self._send(exchange, send, answer)
 
     def _check_origin(self, host: bytes, origin: bytes | None) -> None:
-        """Refuse pages of other sites, which would call a service without keys through its owner's browser."""
-        if not _LOOPBACK.fullmatch(host.decode("latin-1")):  # DNS rebinding: a page's own name for this machine
+        """Refuse pages of other origins, which could call a service without keys through its owner's browser."""
+        if not _LOOPBACK.fullmatch(host.decode("latin-1")):  # DNS rebinding: the page's own host name points here
             raise Refused(421, "a service without keys answers to localhost only")
         if origin is None or _LOOPBACK.fullmatch(origin.decode("latin-1")):
             return
@@ -128,7 +128,7 @@ class Middleware:
             raise Refused(403, "pages of this site may not call the service", hint="--cors-origin names sites that may")
 
     def _admit(self, exchange: Exchange) -> None:
-        """Count a request in flight, or refuse it if there are too many: backpressure."""
+        """Count a request as in flight, or refuse it if there are too many: backpressure."""
         metrics, most = self.service.metrics, self.service.settings.requests_in_flight
         if metrics.in_flight >= most:
             raise Overloaded(f"more than {most:,} requests at once")
@@ -136,7 +136,7 @@ class Middleware:
         exchange.entered = True
 
     async def _read_body(self, exchange: Exchange, length: bytes | None, most: int) -> bytes:
-        """Return the body, unless it is too large, alone or with all others; the connection limits its time."""
+        """Read the body; refuse it if it, or all bodies in flight, are too large. `PatientProtocol` limits the time."""
         if length is not None and length.isdigit() and int(length) > most:
             raise _too_large(most)
         message = await exchange.receive()
@@ -157,7 +157,7 @@ class Middleware:
             piece = message.get("body", b"")
 
     def _hold(self, exchange: Exchange, n_bytes: int) -> None:
-        """Count bytes of a body until its request ends, unless there are too many."""
+        """Count bytes of a body until its request ends; refuse too many: backpressure."""
         exchange.bytes_held += n_bytes
         self._bytes_held += n_bytes
         most = self.service.settings.bytes_in_flight
@@ -189,12 +189,12 @@ class Middleware:
             return
         try:
             await send_pieces(body, exchange, send)
-        except Exception:  # half an answer is out; the connection is closed, so that nobody takes it for whole
+        except Exception:  # part of it is sent; raising closes the connection, so it is not taken for whole
             log.exception("an answer broke off", extra={"data": {"request_id": exchange.request_id.decode()}})
             raise
 
     def _log(self, exchange: Exchange, scope: Scope, seconds: float) -> None:
-        """Log a request: no body, no key, and of the path only the route, as a unit may be a person."""
+        """Log a request without its body or secret, and its route instead of its path: a unit may name a person."""
         data = {
             "request_id": exchange.request_id.decode(),
             "method": exchange.method,

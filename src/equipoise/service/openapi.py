@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of the API, and a page that shows it without a network."""
+"""Generate the OpenAPI document from the API table, and serve it with Swagger UI, which works offline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ REASONS = {
     501: "The server lacks an optional package for this.",
     503: "Too much to do, or the store cannot be reached; trying again is safe.",
 }
-"""What each status of an error means."""
+"""What each error status means."""
 
 _ALWAYS = (400, 403, 408, 413, 415, 421, 431, 500, 503)
 _ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
@@ -98,7 +98,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "change_weight": {"reward_weight": 0.9},
     "add_arm": {"name": "blocks", "floor": 0.05},
 }
-"""An example of every body, by verb."""
+"""An example body for each verb that has one."""
 
 
 @cache
@@ -140,14 +140,14 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Equipoise", "description": _DESCRIPTION, "version": __version__},
-        "servers": [{"url": "."}],  # where the document is
+        "servers": [{"url": "."}],  # relative to the document
         "paths": paths,
         "components": {"schemas": schemas, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
-    """Return a name in a path, with the limits of its length once decoded; as it is sent, it may be longer."""
+    """Return the parameter for a name in a path; length limits apply to the decoded name."""
     description, example, longest = _PATH[name]
     schema = {"type": "string", "minLength": 1, "maxLength": longest, "examples": [example]}
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema}
@@ -201,7 +201,7 @@ def _failures(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _examples() -> dict[str, Any]:
-    """Return an answer of every verb from one small experiment in memory, with a seed and a clock of its own."""
+    """Return an example answer for every verb, from a small experiment in memory with a fixed seed and clock."""
     started = datetime(2026, 11, 16, 8, 15, 30, 125_000, tzinfo=UTC)
     seconds = iter(range(10**6))
     found: dict[str, Any] = {"healthz": {"status": "ok"}, "readyz": {"status": "ok"}}
@@ -230,7 +230,7 @@ def _examples() -> dict[str, Any]:
         run("what_if", data={"reward_weight": 0.9})
         for verb in ("describe", "status", "verify", "rebuild", "pause", "resume", "settle", "change_weight"):
             run(verb)
-        found["verify"]["seconds"] = 0.07  # the only thing that the clock of the machine decides
+        found["verify"]["seconds"] = 0.07  # the only value that depends on the machine
         run("add_arm")
         for verb in ("pause_arm", "resume_arm", "retire_arm"):
             run(verb, "pie")
@@ -242,7 +242,7 @@ def _examples() -> dict[str, Any]:
 # Pages
 
 _LINKS = {"documentation": "docs", "openapi": "openapi.json", "health": "healthz"}
-"""All links are relative, so that they hold wherever a proxy puts the service."""
+"""All links are relative, so that they work behind any proxy path."""
 _FILES = {"swagger-ui-bundle.js": "text/javascript; charset=utf-8", "swagger-ui.css": "text/css; charset=utf-8"}
 _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
@@ -271,7 +271,7 @@ SwaggerUIBundle({
 
 
 def pages() -> list[Route]:
-    """Return the routes of the pages; they say nothing about experiments, so they need no key."""
+    """Return the routes of the pages; they reveal nothing about experiments, so they need no key."""
     handlers = {"/": _index, "/openapi.json": _openapi, "/docs": _docs, "/docs/{file}": _file}
     return [
         Route(api.Endpoint(verb="", method="GET", path=path, roles=api.PUBLIC, tag="", summary="", text=""), handler)
@@ -302,7 +302,7 @@ async def _file(service: Service, exchange: Exchange) -> Answer:
 
 
 def _assets() -> Path:
-    """Return the folder in which the package `swagger-ui-py` keeps the scripts of Swagger UI."""
+    """Return the directory of Swagger UI's scripts, from the package `swagger-ui-py`."""
     found = find_spec("swagger_ui")
     assert found is not None  # noqa: S101
     assert found.origin is not None  # noqa: S101

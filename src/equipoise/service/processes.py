@@ -1,4 +1,4 @@
-"""The processes of a server: what each runs, how one or several are started, and how they end."""
+"""Run the server's processes: the uvicorn configuration, start-up and warm-up, shutdown, and the port they share."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from equipoise.service.dispatch import Application
 
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
-"""How the processes of a server learn what to serve."""
+"""Environment variables that pass the configuration to the server's processes."""
 
 GRACE_SECONDS = 20
-"""How long requests that were accepted may take to be finished at shutdown."""
+"""How long accepted requests may take to finish at shutdown."""
 
 END_SECONDS = 3
-"""How long threads may take after that."""
+"""How long threads may take after that before the process exits."""
 
 log = logging.getLogger("equipoise.service")
 
 
 def server_config(factory: str | Callable[[], Any], settings: Settings, workers: int = 1) -> Any:
-    """Return how uvicorn is to run what a factory makes."""
+    """Return the uvicorn configuration for an application factory."""
     import uvicorn
 
     from equipoise.service.protocol import PatientProtocol
@@ -47,7 +47,7 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
         factory,
         factory=True,
         workers=workers,
-        http=partial(PatientProtocol, settings.body_seconds),  # type: ignore[arg-type]  # (it is called like a class)
+        http=partial(PatientProtocol, settings.body_seconds),  # type: ignore[arg-type]  # (called like a class)
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         ws="none",
         log_config=None,
@@ -60,13 +60,13 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
 
 
 def run_here(config: Any, listening: socket.socket) -> None:
-    """Run a server in this process until a signal ends it, and return when all it accepted is finished."""
+    """Run a server in this process until a signal, and return when it has finished all accepted requests."""
     import uvicorn
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            """Shut down at a signal; uvicorn would raise it again afterwards, and the exit code would be an error."""
+            """Shut down on a signal; uvicorn would raise it again afterwards, and the exit code would be an error."""
             numbers = (signal.SIGINT, signal.SIGTERM)
             before = {number: signal.signal(number, self.handle_exit) for number in numbers}
             try:
@@ -79,7 +79,7 @@ def run_here(config: Any, listening: socket.socket) -> None:
 
 
 def application() -> Application:
-    """Return the application of one process of a server."""
+    """Create the application in a process of the server (uvicorn's factory)."""
     from equipoise.store import open_store
 
     logs.set_up(os.environ[LOG_FORMAT])
@@ -92,14 +92,14 @@ def application() -> Application:
 
 
 def _collect_rarely() -> None:
-    """Keep the collector of garbage from looking through all modules again and again, 50 ms at a time."""
+    """Freeze start-up objects: a full garbage collection would pause the server for 50 ms."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
 
 
 def compile_kernels() -> None:
-    """Take one decision of each kind, so that no request has to wait for the compiler."""
+    """Warm up: make one decision of each kind, so that no request waits for the compiler."""
     from equipoise.experiment import Experiment
     from equipoise.policies.pooled_balance import recommended
     from equipoise.store import open_store
@@ -113,7 +113,7 @@ def compile_kernels() -> None:
 
 
 def raise_limit_of_files() -> None:
-    """Allow as many connections as the system lets us have."""
+    """Raise the limit on open files, and so on connections, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -121,7 +121,7 @@ def raise_limit_of_files() -> None:
 
 
 def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], None] = lambda: None) -> None:
-    """Run several processes at one port; one that dies is started anew."""
+    """Run several processes on one port; restart one that dies."""
     from uvicorn.supervisors import Multiprocess
 
     class Processes(Multiprocess):
@@ -139,7 +139,7 @@ def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], 
                     log.error("a process died and was restarted", extra={"data": data})
 
         def _answered(self) -> bool:
-            """Wait until the first process answers, and return whether one does."""
+            """Wait until a process accepts connections; return False if all have died or a signal came."""
             while not self.signal_queue and any(process.process.is_alive() for process in self.processes):
                 with contextlib.suppress(OSError), socket.create_connection(listening.getsockname()[:2], timeout=5):
                     return True
@@ -152,11 +152,11 @@ def run_several(config: Any, listening: socket.socket, when_ready: Callable[[], 
 
 
 def _ending_for_sure(app: Application) -> Application:
-    """Return the application, whose process ends soon after it, whatever a thread may still be waiting for."""
+    """Wrap the application so that its process exits soon after shutdown, even if a thread hangs."""
 
     async def ending(scope: Any, receive: Any, send: Any) -> None:
         await app(scope, receive, send)
-        if scope["type"] == "lifespan":  # all is done that could be done in time
+        if scope["type"] == "lifespan":  # shutdown is complete, as far as time allowed
             ender = threading.Timer(END_SECONDS, os._exit, (0,))
             ender.daemon = True
             ender.start()
@@ -165,7 +165,7 @@ def _ending_for_sure(app: Application) -> Application:
 
 
 def _ending_with_parent(app: Application) -> Application:
-    """Return the application, which ends its process when the one that started it was killed.
+    """Wrap the application so that its process ends when its parent is killed.
 
     Otherwise it would keep the port, and the next server could not start.
     """
@@ -187,43 +187,43 @@ def _ending_with_parent(app: Application) -> Application:
 
 
 BACKLOG = 4096
-"""How many connections may wait to be taken up."""
+"""How many connections may wait to be accepted."""
 
 
 class Port(socket.socket):
-    """A port that is ours until this is closed."""
+    """A listening socket that can reserve its port until it is closed."""
 
     _reservation: socket.socket | None = None
 
     def reserve(self) -> None:
-        """Keep other servers from the port even while nobody listens at it, or all who do share it.
+        """Keep other servers off the port, even while no process listens on it or while all sockets share it.
 
-        Linux would let two servers that start at the same time have one port. A name that is no file can be had once,
-        and is free when its owner ends, however that comes.
+        Linux would let two servers that start at the same time share one port. A Unix socket with an abstract name (not
+        a file) can be bound only once, and is released when its owner exits, even if it is killed.
         """
         if sys.platform == "linux":
             self._reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._reservation.bind("\0equipoise {} {}".format(*self.getsockname()[:2]))
 
     def close(self) -> None:
-        """Leave the port to others."""
+        """Release the port."""
         super().close()
         if self._reservation is not None:
             self._reservation.close()
 
 
 class SharedPort(Port):
-    """A port at which nobody answers; in a process that this is sent to, it becomes a socket of one's own."""
+    """A bound socket that does not listen; pickled to another process, it becomes that process's own socket."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _own, (self.family, self.getsockname())
 
 
 def open_port(host: str, port: int, processes: int = 1) -> Port:
-    """Return the port for the processes of a server, so that it is known and a taken one is told.
+    """Open the port for the server's processes, so that its number is known and a port in use is an error here.
 
-    From a socket that processes share, whoever is quickest takes all connections that come at once. On Linux each
-    therefore listens at a socket of its own at the same port, and the system deals connections out evenly.
+    If processes share one socket, the quickest takes all connections that arrive at once. On Linux each process
+    therefore listens on its own socket at the same port (SO_REUSEPORT), and the system distributes connections evenly.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -234,7 +234,7 @@ def open_port(host: str, port: int, processes: int = 1) -> Port:
     try:
         listening = _bound(Port(family, socket.SOCK_STREAM), (host, port))
         if processes > 1 and sys.platform == "linux":
-            # Only now: a port that may be shared would be had even where another server listens.
+            # Only now: with SO_REUSEPORT, binding would succeed even if another server listens there.
             listening.close()
             listening = _bound(_shareable(SharedPort(family, socket.SOCK_STREAM)), (host, port))
             listening.reserve()
@@ -250,7 +250,7 @@ def open_port(host: str, port: int, processes: int = 1) -> Port:
 
 
 def _own(family: int, address: Any) -> socket.socket:
-    """Return a socket that listens as soon as its process is ready to answer."""
+    """Return a socket for one process, which listens once the process is ready to answer."""
     return _bound(_shareable(Port(family, socket.SOCK_STREAM)), address)
 
 

@@ -1,8 +1,8 @@
-"""Numbers for Prometheus: what the service did, and where the experiments stand.
+"""Prometheus metrics: requests, latencies and transactions of the service, and the status of its experiments.
 
-With several processes, each writes its counts to a file, and the one that is asked adds them up. The text is our own:
-`prometheus_client` takes seven times as long to count a request (24 against 3.4 microseconds), which is a fifth of the
-cost of a request.
+With several processes, each writes its counts to a file, and the one that is scraped adds them up. We count and format
+ourselves: `prometheus_client` takes seven times as long to count a request (24 against 3.4 microseconds), which is a
+fifth of the cost of a request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("equipoise.service")
 
 SHARED = "EQUIPOISE_SERVICE_METRICS"
-"""Environment variable with the directory in which the processes of one server put their counts."""
+"""Environment variable with the directory where the processes of one server write their counts."""
 
 LATENCIES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 10_000.0)
@@ -36,7 +36,7 @@ _Labels = tuple[tuple[str, str], ...]
 
 
 class Histogram:
-    """Counts by size; the last place is for what is larger than all bounds."""
+    """Counts of values per bucket; the last bucket is for values above all bounds."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
@@ -49,7 +49,7 @@ class Histogram:
         self.sum += value
 
     def add(self, counts: list[int], total: float) -> None:
-        """Add what another process counted."""
+        """Add the counts of another process."""
         self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
         self.sum += total
 
@@ -82,7 +82,7 @@ class Metrics:
         self.batch_seconds.observe(seconds)
 
     def share(self) -> None:
-        """Put the counts where the other processes of the server find them."""
+        """Write the counts to a file for the other processes of the server."""
         directory = os.environ.get(SHARED)
         if directory is None:
             return
@@ -92,15 +92,15 @@ class Metrics:
             partial.write_text(json.dumps(self._counts()))
             partial.replace(path)
         except OSError:
-            return  # counts are not worth a failed request
+            return  # metrics are not worth a failed request
 
     def text(self) -> str:
-        """Return everything in the text format; looks into the store, so it is for a thread."""
-        experiments = self._experiment_lines()  # first, as it may take long, and counts shall be those of now
+        """Return all metrics in the text format; reads the store, so call it on a thread."""
+        experiments = self._experiment_lines()  # first: it may take long, and counts should be current
         return "\n".join([*self._service_lines(), *experiments]) + "\n"
 
     def _counts(self) -> dict[str, Any]:
-        """Return copies of the counts; requests go on being counted meanwhile, and new ones among them."""
+        """Return copies of the counts, since other threads keep counting and may add new keys."""
         requests, latency = dict(self.requests), dict(self.latency)
         return {
             "in_flight": self.in_flight,
@@ -124,7 +124,7 @@ class Metrics:
         return total
 
     def add(self, counts: dict[str, Any], *, alive: bool = True) -> None:
-        """Add the counts of a process; those of one that died still count."""
+        """Add the counts of a process; a dead one has no requests in flight, but its totals remain."""
         self.in_flight += counts["in_flight"] if alive else 0
         for method, route, status, count in counts["requests"]:
             self.requests[method, route, status] += count
@@ -150,7 +150,7 @@ class Metrics:
         yield from _histogram("equipoise_batch_seconds", total.batch_seconds, ())
 
     def _experiment_lines(self) -> list[str]:
-        """Return where experiments stand; who asks more often does not make us look more often."""
+        """Return the status of experiments; cached, so that frequent scrapes do not load the store."""
         read_at, lines = self._gauges
         if time.monotonic() - read_at > _GAUGES_SECONDS:
             lines = list(_experiments(self._store))
@@ -167,7 +167,7 @@ def _experiments(store: Store) -> Iterator[str]:
             status = Experiment.open(store, listed.name).status()
         except StoreUnavailable:
             raise
-        except Exception:  # a damaged one must not hide the others
+        except Exception:  # a damaged experiment must not hide the others
             log.exception("no numbers of an experiment", extra={"data": {"experiment": listed.name}})
             continue
         for state in ("assigned", "rewarded", "pending", "overdue", "dropped"):

@@ -1,7 +1,7 @@
-"""The uvicorn protocol: time limits against slow clients (slowloris), and short answers in one piece.
+"""Extend uvicorn's HTTP protocol: timeouts against slow clients (slowloris), and short answers in one write.
 
-`send_whole` uses the private `RequestResponseCycle` of uvicorn, which buys a fifth of the throughput. If a release of
-uvicorn changes it, delete `send_whole` and its call in `middleware.py`: answers then go out in two pieces.
+`send_whole` uses uvicorn's private `RequestResponseCycle`, which gains a fifth of the throughput. If a release of
+uvicorn changes it, delete `send_whole` and its call in `middleware.py`: answers then go out in two writes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 
 _UNREAD_SECONDS = 40.0
-"""How long a client may take nothing of an answer; what writes one in pieces gives up a little earlier, and says so."""
+"""Write timeout: how long a client may read nothing of an answer. Streaming gives up a little earlier, and logs it."""
 _MOST_HEAD_BYTES = 65_536
-"""Largest head of a request; what arrives in one piece may be a little larger."""
+"""Largest head of a request; one that arrives in one piece may be a little larger."""
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -36,7 +36,7 @@ _known_lines: tuple[Any, bytes] = (None, b"")
 
 
 def _server_lines(headers: Any) -> bytes:
-    """Return the lines of the server's own headers, such as the date: a list that is made anew every second."""
+    """Return uvicorn's own headers, such as the date, as bytes; cached, since uvicorn renews the list every second."""
     global _known_lines
     known, lines = _known_lines
     if known is not headers:
@@ -46,7 +46,7 @@ def _server_lines(headers: Any) -> bytes:
 
 
 def _refusal(status: int, error: str, hint: str) -> bytes:
-    """Return an answer to what is no request yet, so that nothing else can answer it."""
+    """Return a complete error answer to data that is not a request yet, so that no handler can answer it."""
     body = failure_body(error, hint)
     return (
         _STATUS_LINES[status] + _JSON_LINES + b"x-equipoise-error: InvalidInput\r\n"
@@ -56,17 +56,17 @@ def _refusal(status: int, error: str, hint: str) -> bytes:
 
 
 def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
-    """Send an answer of JSON with one call of the system, and return True, if that is possible here.
+    """Send a JSON answer with one system call and return True; return False if that is not possible here.
 
-    `send` must come from uvicorn as it is, and nothing be special about the connection. uvicorn sends the head and then
-    the body; for a short answer that is half of what it costs.
+    `send` must be uvicorn's own, unwrapped, and the connection in its normal state. uvicorn sends the head and then the
+    body; for a short answer that is half of its cost.
     """
     cycle = getattr(send, "__self__", None)
     if type(cycle) is not RequestResponseCycle:
         return False
     if cycle.disconnected or cycle.response_started or cycle.flow.write_paused or not cycle.keep_alive:
         return False
-    if cycle.scope["method"] == "HEAD":  # whose answer has no body
+    if cycle.scope["method"] == "HEAD":  # its answer has no body
         return False
     cycle.response_started = cycle.response_complete = True
     length = str(len(body)).encode()
@@ -80,11 +80,11 @@ def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a limit on the time that a request may take to arrive.
+    """uvicorn's protocol with a limit on how long a request may take to arrive.
 
-    uvicorn closes connections that are idle between requests. This class closes those that never send the whole of a
-    request (slowloris), of which a few thousand would use up everything, and those that never read an answer. It
-    ignores `Upgrade` (RFC 9110, 7.8); uvicorn would parse the body as the next request.
+    uvicorn closes connections that are idle between requests. This class also closes connections that never send a
+    whole request (slowloris; a few thousand would exhaust the server) or never read an answer. It ignores
+    `Upgrade` (RFC 9110, 7.8); uvicorn would parse the body as the next request.
     """
 
     _late: asyncio.TimerHandle | None = None
@@ -92,17 +92,17 @@ class PatientProtocol(HttpToolsProtocol):
     _between_requests = True
     _in_head = False
     _begun_here = False
-    """Whether the request began in the piece of data that is being read."""
+    """Whether the request began in the piece of data being parsed."""
     _head_bytes = 0
     _ended = False
 
     def __init__(self, seconds: float, *details: Any, **more: Any) -> None:
-        """Take how long a request may take to arrive, and what uvicorn tells every connection."""
+        """Set how many seconds a request may take to arrive; the other arguments are uvicorn's."""
         super().__init__(*details, **more)
         self._seconds = seconds
 
     def data_received(self, data: bytes) -> None:
-        """Hang up on a head without end."""
+        """Parse data; close the connection if the head of a request is too large."""
         if self._ended:
             return
         if self._between_requests and (b"pgrade" in data or b"PGRADE" in data):
@@ -112,13 +112,13 @@ class PatientProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade() and not self._ended:
             self._end_after_answer()
         if self._in_head and not self._ended:
-            # Of a piece with the end of one request and the beginning of the next nobody knows how much is the head.
+            # If a piece ends one request and begins the next, we cannot tell how much of it is the head.
             self._head_bytes += 0 if self._begun_here and self.cycle is not None else len(data)
             if self._head_bytes > _MOST_HEAD_BYTES:
                 self._hang_up(_refusal(431, "the head of the request is too large", "send less"))
 
     def _end_after_answer(self) -> None:
-        """Read nothing more: what follows is no HTTP, or a body that the parser did not see as one."""
+        """Read nothing more: what follows is not HTTP, or a body that the parser did not recognise."""
         self._ended = True
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
@@ -127,28 +127,28 @@ class PatientProtocol(HttpToolsProtocol):
             cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
-        """Say it in the shape that all errors have."""
+        """Refuse a malformed request, in the shape of all our errors."""
         self._hang_up(_refusal(400, "this is no HTTP request", "send HTTP/1.1"))
 
     def connection_made(self, transport: Any) -> None:
-        """Start the clock."""
+        """Start the timeout for the first request."""
         super().connection_made(transport)
         self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_message_begin(self) -> None:
-        """Start the clock, for the second request of a connection and those after it."""
+        """Start the timeout for later requests on the connection."""
         super().on_message_begin()
         self._between_requests, self._in_head, self._begun_here, self._head_bytes = False, True, True, 0
         if self._late is None:
             self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_headers_complete(self) -> None:
-        """Count no more."""
+        """Stop counting the bytes of the head."""
         self._in_head = False
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Stop the clock."""
+        """Stop the timeout."""
         self._between_requests = True
         self._stop_clock()
         super().on_message_complete()
@@ -159,13 +159,13 @@ class PatientProtocol(HttpToolsProtocol):
         self._await_reading(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """Go on with an answer that is read again."""
+        """Stop the write timeout: the client reads again."""
         if self._unread is not None:
             self._unread.cancel()
         super().resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Stop the clocks."""
+        """Stop all timeouts."""
         self._stop_clock()
         if self._unread is not None:
             self._unread.cancel()
@@ -175,7 +175,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._unread = self.loop.call_later(_UNREAD_SECONDS, self._look_at_reading, unread)
 
     def _look_at_reading(self, before: int) -> None:
-        """Cut off who took nothing; a large answer is one piece, and nobody resumes before all of it is taken."""
+        """Close if the client read nothing; writing resumes only after all of a large answer, so compare bytes."""
         unread = self.transport.get_write_buffer_size()
         if unread < before:
             self._await_reading(unread)
@@ -188,7 +188,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._late = None
 
     def _give_up(self) -> None:
-        """Say so, unless nothing was asked, and hang up."""
+        """Close the connection, with a 408 if a request had begun."""
         self._late = None
         if self._between_requests:
             self.transport.close()
@@ -196,16 +196,16 @@ class PatientProtocol(HttpToolsProtocol):
             self._hang_up(_refusal(408, "the request took too long to arrive", "send it again"))
 
     def _hang_up(self, reason: bytes) -> None:
-        """Say why; but not while another request waits for its answer, as it would be taken for that."""
+        """Send the reason and close; not while another request awaits its answer: it would be taken for that."""
         self._ended = True
         self._stop_clock()
         if self.transport.is_closing():
             return
-        cycle: Any = self.cycle  # of this request, if its head is complete, and of the one before otherwise
+        cycle: Any = self.cycle  # this request's if its head is complete, else the previous one's
         if cycle is None or cycle.response_complete:
             self.transport.write(reason)
         elif self._in_head or self._between_requests:
-            cycle.keep_alive = False  # it is closed after that answer
+            cycle.keep_alive = False  # uvicorn closes after that answer
             return
         elif not self.pipeline and not cycle.response_started:
             self.transport.write(reason)
@@ -213,7 +213,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def _without_upgrade(data: bytes) -> bytes:
-    """Return data without the wish for another protocol in the first head, which a server may ignore (RFC 9110, 7.8).
+    """Remove `Upgrade` from the first head in data; a server may ignore it (RFC 9110, 7.8).
 
     Java's HttpClient, for one, asks for HTTP/2 in every request over plain HTTP.
     """

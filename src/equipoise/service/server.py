@@ -1,4 +1,4 @@
-"""Serve a store: look whether that can be done, say where, and run until told to stop."""
+"""Start a server: `serve` for the command line, `ThreadedService` for tests and notebooks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def serve(
     url: str, *, host: str, port: int, workers: int, settings: Settings, log_format: str, say: Callable[[str], None]
 ) -> None:
-    """Serve a store until told to stop."""
+    """Check the arguments, the port and the store, print the address, and serve until a signal."""
     require_extra()
     if settings.open and not is_loopback(host):
         raise InvalidInput(
@@ -50,7 +50,7 @@ def serve(
             "a store in memory belongs to one process, and no key can be made for it",
             hint="use a file, sqlite:///school.db; or one process with --open",
         )
-    # First, so that a port that is taken leaves nothing behind.
+    # Open the port first, so that a port in use leaves nothing behind.
     with contextlib.closing(open_port(host, port, workers)) as listening:
         _look(url, settings, say)
         announce_compiling()
@@ -80,7 +80,7 @@ def _run(listening: socket.socket, where: str, workers: int, settings: Settings,
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address.
+    """Return whether only this machine can reach a host.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
-    """Open the store once, so that what is wrong with it is told here and not in a loop of restarts."""
+    """Open the store once, so that its errors are reported here and not in a loop of restarts."""
     from equipoise.service.keys import list_keys
     from equipoise.store import open_store
 
@@ -111,7 +111,7 @@ def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
 
 
 def _how_to_make_a_key(url: str, shown: str) -> str:
-    """Return the command that makes the first key, for a store's URL and what may be shown of it.
+    """Return the command that creates the first key, given a store's URL and its printable form.
 
     Examples
     --------
@@ -137,16 +137,16 @@ _START_SECONDS = 30.0
 
 
 class ThreadedService:
-    """A service on this machine, at `url`, from `with` to the end of its block.
+    """Run a service on a thread, at `url` on this machine, for the duration of a `with` block.
 
     Parameters
     ----------
     store : Store
-        Where experiments and keys are; closed at the end.
+        Holds the experiments and keys; closed at the end.
     settings : Settings, optional
-        Limits and choices.
+        Limits and options.
     port : int
-        Where to listen; 0 for any that is free.
+        Port to listen on; 0 for any free one.
 
     Examples
     --------

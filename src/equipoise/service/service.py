@@ -1,4 +1,4 @@
-"""What all requests share: the store, the keys, experiments by name, and threads for short and long calls."""
+"""The state that all requests of a process share: store, keys, experiments, group commit, metrics and thread pools."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ Result = TypeVar("Result")
 log = logging.getLogger("equipoise.service")
 
 _KEYS_SECONDS = 2.0
-"""Age of the keys in memory at most: a revoked key may still be used that long."""
+"""Most seconds that cached keys are used: a revoked key still works that long."""
 _USES_SECONDS = 30.0
 _MOST_THREADS, _MOST_WAITING = 24, 200
-"""Threads for calls that wait for the store, and calls that may run or wait for a thread: backpressure."""
+"""Threads for calls that wait for the store, and most calls that run or wait for a thread: backpressure."""
 _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE = 8, 24, 5
-"""The same for calls that may take minutes, and how many may be of one experiment, to leave threads for others."""
+"""The same for calls that may take minutes, and most of them for one experiment, to leave threads for others."""
 _LOOK_SECONDS = 2.0
 _ENDING_SECONDS = 5.0
-"""Patience with unfinished work at shutdown, after the grace period of requests."""
+"""How long unfinished work may take at shutdown, after the grace period of requests."""
 _MOST_LOOKED_UP = 10
 """Rate limit: unknown keys looked up per second."""
 
 
 class Service:
-    """One service of one process."""
+    """The service in one process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self.store = store
@@ -59,7 +59,7 @@ class Service:
         self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
         self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
         self._scrape = self._threads.shared(self.metrics.text)
-        # Threads of their own: keys are read and health is reported while everything else waits.
+        # Dedicated threads: keys must be read and health reported even while all other threads are busy.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
         self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
         self._numbers: dict[str, int] = {}
@@ -67,13 +67,13 @@ class Service:
         self._looked_up_at: list[float] = []
 
     async def start(self) -> None:
-        """Read the keys, and go on doing so; a store that is away now may come back."""
+        """Read the keys now and periodically; a store that is unavailable may come back."""
         with contextlib.suppress(StoreError):
             await self._read_keys()
         self._keeper = asyncio.get_running_loop().create_task(self._keep_keys())
 
     async def stop(self) -> None:
-        """Finish what was accepted, and give the connections back."""
+        """Finish accepted work, record the uses of keys, and close the store."""
         if self._keeper is not None:
             self._keeper.cancel()
         await self.group_commit.close(_ENDING_SECONDS)
@@ -88,7 +88,7 @@ class Service:
     # Keys
 
     def key_now(self, authorization: bytes | None) -> Key | None:
-        """Return the key of a request, by what is known of keys now."""
+        """Return the key of a request from the cache, if it is valid."""
         if self.settings.open:
             return OPEN
         if authorization is None or authorization[:7].lower() != b"bearer ":
@@ -96,11 +96,11 @@ class Service:
         return self.keys.find(authorization[7:].decode("latin-1").strip())
 
     async def key(self, authorization: bytes | None) -> Key:
-        """Return the key of a request, made perhaps a moment ago; raise `NotAuthenticated` if there is none."""
+        """Return the key of a request, looking up one that may be new; raise `NotAuthenticated` if it is not valid."""
         if authorization is None:
             raise self.keys.why_not(None)
         scheme, _, rest = authorization.partition(b" ")
-        if scheme.lower() != b"bearer":  # whatever it is, and it may be a secret
+        if scheme.lower() != b"bearer":  # do not echo it: it may be a secret
             raise NotAuthenticated("the scheme of Authorization must be Bearer", hint=Hint.SEND_KEY)
         token = rest.decode("latin-1").strip()
         if self.keys.is_new(token) and self._may_look_up():
@@ -133,7 +133,7 @@ class Service:
                 await self._read_keys(note_uses=due)
             except EquipoiseError as error:
                 log.warning("keys could not be read", extra={"data": {"error": error.message}})
-            except Exception:  # if this ended, revoked keys would be good for ever
+            except Exception:  # if this task ended, revoked keys would stay valid
                 log.exception("keys could not be read")
             else:
                 noted = time.monotonic() if due else noted
@@ -141,29 +141,29 @@ class Service:
     # Experiments
 
     def known_experiment(self, name: str, key: Key) -> Experiment | None:
-        """Return an experiment that was used before: experiments are never removed or renamed."""
+        """Return an experiment from the cache, if present; experiments are never removed or renamed."""
         number = self._numbers.get(name)
         return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
     def experiment(self, name: str, key: Key) -> Experiment:
-        """Return an experiment, which may take a look into the store."""
+        """Return an experiment; this may read the store."""
         found = self.known_experiment(name, key)
         if found is None:
             try:
                 found = Experiment.open(self.store, name, who=key.name)
-            except UnknownExperiment:  # whose message says where the store is
+            except UnknownExperiment:  # its message reveals where the store is
                 raise UnknownExperiment(f"the service has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS) from None
             self._numbers[name] = found.number
         return found
 
     async def work(self, name: str, key: Key, action: Callable[[Experiment], Result]) -> Result:
-        """Run a short action on an experiment, on a thread."""
+        """Run a short action on an experiment, on the thread pool."""
         return await self.elsewhere(lambda: action(self.experiment(name, key)))
 
     async def long_work(
         self, name: str, key: Key, action: Callable[[Experiment], Result], gone: Callable[[], Awaitable[None]]
     ) -> Result:
-        """Run an action that may take minutes; it is not begun for a caller that is `gone` by then."""
+        """Run an action that may take minutes; cancel it if the caller is `gone` before it begins."""
         found = self._long_threads.carry_out(lambda: action(self.experiment(name, key)), of=name)
         working, leaving = asyncio.ensure_future(found), asyncio.ensure_future(gone())
         try:
@@ -176,15 +176,15 @@ class Service:
             leaving.cancel()
 
     async def elsewhere(self, action: Callable[[], Result]) -> Result:
-        """Run an action that may wait for the store, for `wait_seconds` at most, on a thread."""
+        """Run an action that may wait for the store, on the thread pool, for at most `wait_seconds`."""
         return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
 
     async def numbers(self) -> str:
-        """Return the numbers for Prometheus; those who ask at the same time cause one look into the store."""
+        """Return the Prometheus metrics; concurrent scrapes share one read of the store."""
         return await self._scrape(self.settings.wait_seconds)
 
     async def look(self) -> None:
-        """Raise unless the store answers soon."""
+        """Check readiness: raise unless the store answers within two seconds."""
 
         def look() -> None:
             self.store.read(lambda transaction: transaction.find("-"))

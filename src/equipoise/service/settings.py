@@ -1,4 +1,4 @@
-"""What can be set about a service; the defaults are for one machine with a few thousand requests a second."""
+"""The settings of a service; the defaults suit one machine with a few thousand requests a second."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _PORTS = {"http": "80", "https": "443"}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Limits and choices of a service.
+    """Limits and options of a service.
 
     Attributes
     ----------
     open : bool
-        Whether everybody may do everything without a key; only for a laptop.
+        Whether any client may do everything without a key; only for a laptop.
     body_bytes : int
-        Largest body of a request.
+        Largest request body.
     units_per_request : int
         Most units that one request assigns or rewards.
     requests_in_flight : int
-        How many requests one process works on; those beyond are refused with 503 and told when to come again.
+        Most requests that one process works on; more are refused with 503 and `Retry-After`: backpressure.
     bytes_in_flight : int
-        How much of their bodies one process holds; what would be beyond is refused like that too.
+        Most bytes of request bodies that one process holds; more are refused in the same way.
     wait_seconds : float
-        How long a request may wait for the store; then it is answered 503, and may be sent again.
+        How long a request may wait for the store; then it is answered with 503, and a retry is safe.
     body_seconds : float
-        How long a client may take to send a request.
+        How long a client may take to send a request: the limit against slow clients (slowloris).
     idle_seconds : int
         How long a connection may stay open without a request.
     cors_origins : tuple of str
-        Web sites whose pages may call the service from a browser, such as https://school.example; * for all.
+        CORS: web origins whose pages may call the service, such as https://school.example; * for all.
     access_log : bool
-        Whether to log every request; without it, of assignments and rewards only those at which the service failed.
+        Whether to log every request; otherwise assignments and rewards are logged only on a server error (5xx).
     batch_requests : int
-        Most requests of one experiment that share a transaction.
+        Most requests of one experiment that share a transaction (group commit).
 
     Examples
     --------
@@ -75,18 +75,18 @@ class Settings:
         object.__setattr__(self, "cors_origins", tuple(map(_as_browsers_write_it, self.cors_origins)))
 
     def to_json(self) -> str:
-        """Return the settings as text, for the processes of a server."""
+        """Return the settings as JSON, for the processes of a server."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Settings:
-        """Return the settings from text."""
+        """Return the settings from JSON."""
         data: dict[str, Any] = json.loads(text)
         return cls(**data | {"cors_origins": tuple(data["cors_origins"])})
 
 
 def _as_browsers_write_it(origin: str) -> str:
-    """Return an origin in the only form in which a browser sends it, as the two are compared letter by letter.
+    """Normalise an origin to the form that browsers send, since the two are compared as text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An export as a stream: written on a thread as fast as the client reads, and never all in memory."""
+"""Stream an export: a thread writes it as fast as the client reads, so it is never all in memory."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 log = logging.getLogger("equipoise.service")
 
 MOST_EXPORTS = 4
-"""How many exports a process writes at once: each holds a connection, and keeps the database from tidying up."""
+"""Most exports at once per process: each holds a connection, and its snapshot keeps the database from cleaning up."""
 STALL_SECONDS = 30.0
-"""How long a client may take nothing of an export before that is given up.
+"""Write timeout: how long a client may read nothing of an export before we give up.
 
-What it takes is seen in steps as large as a third of the system's buffer for its connection, of up to some megabytes.
+Progress shows in steps of a third of the system's buffer for the connection, which may be several megabytes.
 """
 
 _WAITING = 16
-"""Pieces that may wait for a slow client."""
+"""Most pieces that wait for a slow client."""
 _PIECE = 65_536
-"""Bytes of a piece at most: a client that is slow takes one of these in time."""
+"""Most bytes of a piece: small enough that even a slow client reads one in time."""
 
 _running: set[threading.Thread] = set()
 _counting = threading.Lock()
 
 
 class _GoneAway(Exception):
-    """Nobody takes what the thread writes."""
+    """The reader is gone, so the thread should stop writing."""
 
 
 class _Stalled(Exception):
-    """The client is there, and takes nothing."""
+    """The client is connected but reads nothing."""
 
 
 class _Pipe:
-    """A file that a thread writes to and a coroutine reads from."""
+    """A file-like pipe that a thread writes to and a coroutine reads from."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class _Pipe:
         self._closed = threading.Event()
 
     def write(self, piece: str | bytes) -> int:
-        """Hand text or bytes over in small pieces; called on the thread."""
+        """Write text or bytes in small pieces; called on the thread."""
         data = piece.encode() if isinstance(piece, str) else bytes(piece)
         for start in range(0, len(data), _PIECE):
             if not self._room.acquire(timeout=STALL_SECONDS):
@@ -63,7 +63,7 @@ class _Pipe:
         return len(piece)
 
     def end(self, error: BaseException | None) -> None:
-        """Say that nothing follows, or what went wrong; called on the thread."""
+        """Signal the end, or an error; called on the thread."""
         if self._closed.is_set():
             raise _GoneAway
         self._hand_over(error)
@@ -75,7 +75,7 @@ class _Pipe:
             raise _GoneAway from None
 
     async def read(self) -> AsyncGenerator[bytes, None]:
-        """Yield the pieces."""
+        """Yield the pieces, and tell the writer when the reader stops."""
         try:
             while (piece := await self._pieces.get()) is not None:
                 if isinstance(piece, BaseException):
@@ -84,21 +84,21 @@ class _Pipe:
                 self._room.release()
         finally:
             self._closed.set()
-            self._room.release()  # whoever waits for room sees that there is no use
+            self._room.release()  # wake a writer that waits for room, so that it stops
 
 
 class _Binary(_Pipe):
-    """The same, for those who look whether text is welcome."""
+    """A pipe that refuses text, for libraries that probe whether a file is binary."""
 
     def write(self, piece: Any) -> int:
-        """Take bytes only."""
+        """Write bytes; raise `TypeError` for text."""
         if isinstance(piece, str):
             raise TypeError("bytes only")
         return super().write(piece)
 
 
 async def export_pieces(experiment: Experiment, form: str) -> AsyncGenerator[bytes, None]:
-    """Return the pieces of an export; errors from the start are raised before the first one."""
+    """Start an export and return its pieces; an error before the first piece is raised here."""
     pipe = _Binary() if form == "parquet" else _Pipe()
     _start(experiment, pipe, form)
     pieces = pipe.read()
@@ -116,7 +116,7 @@ async def export_pieces(experiment: Experiment, form: str) -> AsyncGenerator[byt
 
 
 async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, send: Send) -> None:
-    """Send an answer in pieces as fast as the client reads; break off when it leaves, or takes nothing for too long."""
+    """Send an answer in pieces as fast as the client reads; stop if it disconnects or hits the write timeout."""
     leaving = asyncio.ensure_future(exchange.gone())
     try:
         async for piece in pieces:
@@ -126,7 +126,7 @@ async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, s
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except (_Stalled, TimeoutError):
-        # It ends here, incomplete, whereupon the server closes the connection. Nothing unexpected has happened.
+        # The answer stays incomplete, so the server closes the connection. This is not an unexpected error.
         log.warning("an export broke off, as its client took nothing of it")
     finally:
         leaving.cancel()
@@ -134,7 +134,7 @@ async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, s
 
 
 def _start(experiment: Experiment, pipe: _Pipe, form: str) -> None:
-    """Write on a thread of its own, unless too many do."""
+    """Start a thread that writes the export, or refuse if too many run: backpressure."""
     thread = threading.Thread(target=_write, args=(experiment, pipe, form), name="equipoise-export", daemon=True)
     with _counting:
         if len(_running) >= MOST_EXPORTS:
@@ -148,7 +148,7 @@ def _start(experiment: Experiment, pipe: _Pipe, form: str) -> None:
 
 
 def _write(experiment: Experiment, pipe: _Pipe, form: str) -> None:
-    """Write an export; whatever happens, its reader learns of it, and others may have one."""
+    """Write an export; always signal its end or error to the reader, and free its slot."""
     try:
         try:
             experiment.export(pipe, form)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Threads for calls that wait for the store, and limits on how many run or wait: backpressure.
+"""A thread pool for calls that wait for the store, with limits on how many run or wait: backpressure.
 
-Not `anyio.to_thread`: its limiter gives the place of a cancelled call to the next one while the thread still works, so
-a store that hangs would have a new thread for every request that timed out. Here a call counts until it ends.
+`anyio.to_thread` does not fit: its limiter gives the slot of a cancelled call to the next one while the thread still
+works, so a store that hangs would get a new thread for every request that timed out. Here a call counts until it ends.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Result = TypeVar("Result")
 
 
 class Threads:
-    """A pool of threads with a limit on its calls.
+    """A thread pool with a limit on its calls.
 
     Parameters
     ----------
     name : str
-        What they are called.
+        Prefix of the thread names.
     n_threads : int
-        How many there are.
+        Number of threads.
     most : int
-        How many calls may be at work or wait; those beyond are refused.
+        Most calls that run or wait; more are refused.
     most_of_one : int, optional
-        How many of these may be of one experiment.
+        Most of these for one experiment.
     """
 
     def __init__(self, name: str, n_threads: int, most: int, most_of_one: int | None = None) -> None:
@@ -40,7 +40,7 @@ class Threads:
         self._counting = threading.Lock()
 
     def begin(self, action: Callable[[], Result], *, of: str = "") -> Future[Result]:
-        """Submit `action` and return its future; it occupies a place until it ends or is cancelled."""
+        """Submit `action` and return its future; it occupies a slot until it ends or is cancelled."""
         with self._counting:
             if self._n_of[of] >= self._most_of_one:
                 raise Overloaded("too much to do: too many long calls of this experiment are under way")
@@ -56,9 +56,9 @@ class Threads:
         return work
 
     async def carry_out(self, action: Callable[[], Result], *, of: str = "", seconds: float | None = None) -> Result:
-        """Run `action` and return its result; if its caller leaves before it has begun, it never does.
+        """Run `action` and return its result; cancel it if the caller leaves before it has begun.
 
-        A thread cannot be called back: what has begun counts until it is done, whether somebody waits for it or not.
+        A running thread cannot be cancelled: an action that has begun counts until it is done, awaited or not.
         """
         work = self.begin(action, of=of)
         try:
@@ -77,7 +77,7 @@ class Threads:
             if under_way is None or under_way.done():
                 under_way = self.begin(action)
             try:
-                # Shielded, as one that leaves must not call back what others wait for.
+                # Shielded, since a caller that leaves must not cancel what others wait for.
                 return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(under_way)), seconds)
             except TimeoutError:
                 raise Overloaded("the store takes too long") from None
@@ -85,7 +85,7 @@ class Threads:
         return result
 
     def shut_down(self) -> None:
-        """Begin nothing more."""
+        """Cancel waiting calls and accept no more; do not wait for running ones."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _done(self, of: str) -> None:

@@ -1,4 +1,4 @@
-"""Where experiments live: an SQLite file, a PostgreSQL database or memory, behind one class."""
+"""Store experiments durably: in an SQLite file, a PostgreSQL database or memory, behind one class."""
 
 from equipoise.store.store import Prepared, Store, open_store, upgrade
 from equipoise.store.transaction import Transaction

@@ -1,4 +1,4 @@
-"""A database by its URL, and what each kind of database must offer."""
+"""Choose a database by its URL; the interface that SQLite and PostgreSQL implement."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Database(ABC):
 
     shown_url: str
     attempts: int
-    """How often to try a transaction before its error reaches the caller."""
+    """How often to try a transaction before raising its error."""
     locks_rows = False
-    """Whether writers of different experiments do not wait for each other."""
+    """Whether different experiments can be written concurrently."""
     can_prepare = False
-    """Whether `writing` takes `wait=False`: statements take microseconds, and only the commit takes long."""
+    """Whether `writing` accepts `wait=False`: statements take microseconds, and only the commit is slow."""
     by_unit = ""
-    """What to write after the name of the table `events` where a query searches it by unit."""
+    """Index hint to put after the table `events` in a query by unit."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -38,12 +38,12 @@ class Database(ABC):
         self._new_locks()
 
     def _new_locks(self) -> None:
-        """Make new locks; after a fork, threads that do not exist here may hold those of the parent."""
+        """Create new locks; after a fork, the old ones may be held by threads that exist only in the parent."""
         self._starting = threading.Lock()
 
     @property
     def engine(self) -> sa.Engine:
-        """The engine of this process; connections inherited by a fork are left to the parent."""
+        """The engine of this process; connections inherited through a fork are left to the parent."""
         if self._pid != os.getpid():
             if self._engine is not None:
                 self._engine.dispose(close=False)
@@ -62,33 +62,33 @@ class Database(ABC):
     def close(self) -> None:
         """Close all connections; using the database again opens new ones."""
         if self._engine is not None:
-            # Closing what a fork inherited would end the connections of the parent.
+            # Closing connections inherited through a fork would end the parent's.
             self._engine.dispose(close=self._pid == os.getpid())
 
     @abstractmethod
     def writing(
         self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
     ) -> AbstractContextManager[Transaction]:
-        """Return a transaction that holds the lock of an experiment (None: of the schema and of new experiments).
+        """Begin a transaction that holds the lock of an experiment (None: of the schema and of new experiments).
 
-        It commits, durably, when the block ends, which may be on another thread, and rolls back if the block raises.
-        `units` will be looked up; that may save a round trip. Without `wait` it raises if another writer has the lock.
+        It commits durably when the block ends, which may be on another thread, and rolls back if the block raises.
+        Naming the `units` to be looked up may save a round trip. Without `wait`, raise if another writer has the lock.
         """
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Return a transaction that reads one snapshot and waits for no writer."""
+        """Begin a transaction that reads one snapshot and never waits for a writer."""
 
     @abstractmethod
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return a value that is equal for connections to the same database only."""
+        """Return a value that is equal only for connections to the same database."""
 
     @abstractmethod
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
-        """Return a driver's error in words for the user (None: not a failure), and whether a retry may help."""
+        """Translate a driver's error for the user (None: not a failure of the store); say whether a retry may help."""
 
-    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite's errors have none)
-        """Remove the values of rows from a driver's error: units and attributes do not belong in a log."""
+    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite's errors contain none)
+        """Remove row values from a driver's error: units and attributes do not belong in a log."""
 
 
 def close_if_interrupted(connection: sa.Connection, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL: one writer per experiment at a time, by a lock on the experiment's row; many machines."""
+"""The PostgreSQL database, for many machines: one writer per experiment at a time, by a lock on its row."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
 LOCK_SECONDS = 50
 """Seconds to wait for another writer of the experiment, in one attempt; less than `libpq.SILENCE_SECONDS`."""
 IDLE_SECONDS = 60
-"""Seconds after which the server ends a transaction that we send nothing in, and with it the locks of a lost client."""
+"""Seconds after which the server ends an idle transaction, and so releases the locks of a lost client."""
 
 _CHUNK_ROWS = 10_000
-# A machine that does not answer is given up after half a minute, by us and by the server, which would otherwise keep
-# the locks of a lost machine for hours. A URL may say otherwise.
+# We and the server give up on a machine that does not answer after half a minute; otherwise the server would keep the
+# locks of a lost machine for hours. A URL can override this.
 _KEEPALIVE = {
     "keepalives": 1,
     "keepalives_idle": 15,
@@ -43,15 +43,15 @@ _SETTINGS = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "30000",
-    # A plan made while a table was small is kept when it is large; going by the index is right for both.
+    # A plan made for a small table is kept when the table is large; using the index is right for both.
     "enable_seqscan": "off",
     "jit": "off",
-    # Durable before acknowledged, whatever the server's default; a stricter setting is left alone.
+    # Durable before acknowledged, whatever the server's default; keep a stricter setting.
     "synchronous_commit": "on",
 }
 _SET = (
     "SELECT set_config(name, wanted, false) FROM unnest(%s::text[], %s::text[]) AS ours(name, wanted) "
-    "JOIN pg_settings USING (name) "  # servers before 12 do not know tcp_user_timeout
+    "JOIN pg_settings USING (name) "  # servers before 12 lack tcp_user_timeout
     "WHERE name <> 'synchronous_commit' OR setting = 'off'"
 )
 _TYPES: dict[type[Any], str] = {
@@ -61,11 +61,11 @@ _TYPES: dict[type[Any], str] = {
     sa.Double: "double precision",
     sa.Text: "text",
 }
-_SCHEMA_LOCK = 5_146_717_025_170  # any number that is the same in every process
+_SCHEMA_LOCK = 5_146_717_025_170  # arbitrary, but the same in every process
 
 
 class PostgreSQLTransaction(Transaction):
-    """A transaction in libpq's words: what can be sent in one message is."""
+    """A transaction over libpq that sends as many statements as possible in one message."""
 
     driver: Connection
 
@@ -76,7 +76,7 @@ class PostgreSQLTransaction(Transaction):
         self._cursors: list[psycopg.ServerCursor[Any]] = []
 
     def lock(self, experiment: int, units: list[str] | None) -> None:
-        """Begin, lock and look up units with one message; each statement sees what was committed before it began."""
+        """Begin, lock and look up units in one message; each statement sees what was committed before it began."""
         statements = [Statement(_numbered(f"{HEAD} FOR UPDATE"), as_text(experiment))]
         if units:
             statements.append(_unit_query(experiment, units))
@@ -86,7 +86,7 @@ class PostgreSQLTransaction(Transaction):
             self._found = units, found[0]
 
     def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Run a statement and return its rows, or send it with the commit."""
+        """Run a statement and return its rows, or buffer it for the commit."""
         return self._run(Statement(_numbered(statement), *map(as_text, values)))
 
     def _run(self, statement: Statement) -> Sequence[Sequence[Any]]:
@@ -96,13 +96,13 @@ class PostgreSQLTransaction(Transaction):
         return ()
 
     def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
-        """Look up each unit by its index, unless that was done with the lock."""
+        """Look up each unit by the index, unless `lock` did so already."""
         if self._found is not None and units is self._found[0]:
             return self._found[1]
         return self._run(_unit_query(experiment, units))
 
     def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Send one array per column, perhaps with the commit; or copy a log, a third of the work of inserting it."""
+        """Insert one array per column, perhaps with the commit; or COPY a log, a third of the work of inserting it."""
         if self._buffer is None and table is schema.events:
             columns = ", ".join(table.columns.keys())
             with self.driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
@@ -113,7 +113,7 @@ class PostgreSQLTransaction(Transaction):
         self._run(Statement(_insertion(table), as_array([experiment] * len(rows)), *arrays))
 
     def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Read through a cursor of the server, so that a long log never has to fit into memory."""
+        """Read through a server-side cursor, so that a long log need not fit into memory."""
         with self.driver.cursor(name="equipoise_stream") as cursor:
             self._cursors.append(cursor)
             cursor.execute(statement.replace("?", "%s"), values, binary=True)
@@ -121,28 +121,29 @@ class PostgreSQLTransaction(Transaction):
                 yield chunk
 
     def buffer_writes(self) -> None:
-        """Keep what is written until the commit: all goes to the server in one message, and one comes back."""
+        """Buffer writes until the commit, to save round trips: one message there, one back."""
         self._buffer = []
 
     def commit_buffer(self) -> None:
-        """Send what was kept, with the commit."""
+        """Send the buffered writes with the commit."""
         if self._buffer:
             self.driver.send(*self._buffer, Statement("COMMIT"))
 
     def close(self) -> None:
         """Close cursors that were not read to the end.
 
-        Closed later, when the last reference to an error goes, they would do so in the connection's next transaction.
+        Garbage collection would close them later, with the last reference to an error, in the connection's next
+        transaction.
         """
         while self._cursors:
             self._cursors.pop().close()
 
 
 def _unit_query(experiment: int, units: list[str]) -> Statement:
-    """Return the query for units.
+    """Return the query that looks up units.
 
-    Until the server has analyzed the table, it takes a log to be short and would rather scan all of it. OFFSET 0 makes
-    it go unit by unit, and it is planned each time, as a plan for a short log would be kept.
+    Until the server has analyzed the table, it assumes a short log and prefers to scan all of it. OFFSET 0 forces a
+    look-up per unit, and the query is planned each time, since a plan for a short log would be kept.
     """
     query = (
         "SELECT found.* FROM unnest($1::text[]) AS wanted(name) CROSS JOIN LATERAL "  # noqa: S608
@@ -154,14 +155,14 @@ def _unit_query(experiment: int, units: list[str]) -> Statement:
 
 @cache
 def _numbered(statement: str) -> str:
-    """Return a statement with $1, $2, ... as placeholders."""
+    """Replace the placeholders `?` by $1, $2, ..."""
     numbers = count(1)
     return re.sub(r"\?", lambda _: f"${next(numbers)}", statement)
 
 
 @cache
 def _insertion(table: sa.Table) -> str:
-    """Return a statement that takes one array per column."""
+    """Return an INSERT that takes one array per column."""
     arrays = ", ".join(f"${n}::{_TYPES[type(column.type)]}[]" for n, column in enumerate(table.columns, 1))
     names = ", ".join(table.columns.keys())
     return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}){schema.on_conflict(table)}"  # noqa: S608
@@ -177,7 +178,7 @@ class PostgreSQLDatabase(Database):
         super().__init__()
         self.shown_url = without_password(url)
         self.application_name = f"equipoise-{os.getpid()}"
-        """What the server calls our connections, for administrators."""
+        """The name of our connections in `pg_stat_activity`, for administrators."""
         self._url = url
 
     def _new_locks(self) -> None:
@@ -195,7 +196,7 @@ class PostgreSQLDatabase(Database):
                 "connect_timeout": 10,
                 "client_encoding": "utf8",
                 "application_name": self.application_name,
-                "prepare_threshold": None,  # or a rollback would forget our own prepared statements too
+                "prepare_threshold": None,  # otherwise a rollback would discard our own prepared statements too
             }
             | {name: value for name, value in _KEEPALIVE.items() if name not in self._url.query},
         )
@@ -213,7 +214,7 @@ class PostgreSQLDatabase(Database):
     ) -> Iterator[PostgreSQLTransaction]:
         """Lock the experiment's row, or the schema and all new experiments."""
         engine = self.engine
-        # Threads of this process queue up here, so that they do not use up the connections while they wait.
+        # Threads of this process queue here, so that they do not hold connections while they wait.
         with self._locks[experiment], self._transaction(engine) as transaction:
             if experiment is None:
                 transaction.connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
@@ -226,8 +227,8 @@ class PostgreSQLDatabase(Database):
     def reading(self) -> Iterator[PostgreSQLTransaction]:
         """Read a snapshot."""
         with self._transaction(self.engine) as transaction:
-            # For this transaction only: an interrupt could come before a setting of the connection is reset. Readers
-            # hold no locks, and may take their time with what they have read.
+            # For this transaction only: an interrupt could come before we reset a setting of the connection. Readers
+            # hold no locks, so they may stay idle between reads.
             transaction.connection.exec_driver_sql(
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
                 "SET LOCAL idle_in_transaction_session_timeout = 0"
@@ -236,7 +237,7 @@ class PostgreSQLDatabase(Database):
 
     @contextmanager
     def _transaction(self, engine: sa.Engine) -> Iterator[PostgreSQLTransaction]:
-        """Begin; after a lost connection close the idle ones too, as SQLAlchemy would."""
+        """Begin a transaction; after a lost connection close the idle ones too, as SQLAlchemy would."""
         with engine.begin() as connection:
             transaction = PostgreSQLTransaction(self, connection)
             try:
@@ -251,12 +252,12 @@ class PostgreSQLDatabase(Database):
                 transaction.close()
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return when the server was started, the database, and the table that is found in its schemas."""
+        """Return the server's start time, the database, and the table that its search path finds."""
         query = "SELECT pg_postmaster_start_time(), current_database(), 'experiments'::regclass::oid::bigint"
         return ("postgresql", *connection.exec_driver_sql(query).one())
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
-        """Tell a server that is gone from one that refuses."""
+        """Distinguish a server that is gone from one that refuses."""
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         if isinstance(cause, LockNotAvailable):
             return StoreUnavailable(
@@ -270,7 +271,7 @@ class PostgreSQLDatabase(Database):
         if not isinstance(cause, (OperationalError, InterfaceError, InternalError)):
             return None, False
         text = str(cause).strip().split("\n")[0]
-        # A deadlock (40), or a connection that was lost or that the server ended (none, 08, 25P03, 57): use a new one.
+        # Retry after a deadlock (40), or on a new connection if lost or closed by the server (none, 08, 25P03, 57).
         again = (cause.sqlstate or "")[:2] in ("", "08", "40", "57") or cause.sqlstate == "25P03"
         return StoreUnavailable(
             f"{self.shown_url} cannot be reached or written: {text}",
@@ -278,7 +279,7 @@ class PostgreSQLDatabase(Database):
         ), again
 
     def forget_values(self, error: BaseException) -> None:
-        """Keep the first part of the server's message; the details are the row that it refused."""
+        """Keep the first part of the server's message; the details contain the refused row."""
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         if not isinstance(cause, psycopg.Error) or cause.diag.message_primary is None:
             return
@@ -288,7 +289,7 @@ class PostgreSQLDatabase(Database):
 
 
 def _set_up(connection: Connection, _record: Any) -> None:
-    """Prepare a new connection."""
+    """Configure a new connection."""
     timeouts = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
     settings = _SETTINGS | {name: f"{1000 * seconds:.0f}" for name, seconds in timeouts.items()}
     connection.execute(_SET, (list(settings), list(settings.values())))

@@ -1,5 +1,6 @@
-"""The tables: a log of events, which is the truth, and what follows from it, which saves reading all of it.
+"""The tables: an append-only log of events, which is the source of truth, and tables derived from it.
 
+The derived tables save replaying the log, and can be rebuilt from it. API keys have a table of their own.
 Instants are whole microseconds since 1970 in UTC, which both databases store and compare exactly.
 """
 
@@ -10,17 +11,17 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 REVISION = "2"
-"""The revision this code reads and writes; the newest file in `migrations`."""
+"""The revision that this code reads and writes: the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
-"""Where Alembic keeps the revision; a name of our own, apart from another application's in the same database."""
+"""Where Alembic keeps the revision; not its default name, which another application in the database may use."""
 
 metadata = sa.MetaData()
-"""The tables; `info` has the revision that made one, if it was not the first."""
+"""The tables; `info` has the revision that created a table, if not the first."""
 
-# Compared byte by byte: quicker than by a language's rules, and no update of the system can change the order.
+# Compare bytes: faster than a locale's collation, and a system update cannot change the order.
 _word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+_key = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # only INTEGER is assigned automatically in SQLite
 
 experiments = sa.Table(
     "experiments",
@@ -30,7 +31,7 @@ experiments = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("configuration", sa.Text, nullable=False),
-    sa.Column("configured", sa.BigInteger, nullable=False),  # event that wrote the configuration last
+    sa.Column("configured", sa.BigInteger, nullable=False),  # last event that changed the configuration
     sa.Column("n_events", sa.BigInteger, nullable=False),
     sa.Column("n_decisions", sa.BigInteger, nullable=False),
 )
@@ -45,7 +46,7 @@ arms = sa.Table(
     sa.Column("floor", sa.Double, nullable=False),
     sa.Column("assigned", sa.BigInteger, nullable=False),
     sa.Column("pulls", sa.BigInteger, nullable=False),
-    # Rewards and their squares, each sum as a pair of doubles high + low: exact in any order of arrival.
+    # Sums of rewards and their squares, each a pair of doubles high + low: exact in any order of arrival.
     sa.Column("reward_high", sa.Double, nullable=False),
     sa.Column("reward_low", sa.Double, nullable=False),
     sa.Column("square_high", sa.Double, nullable=False),
@@ -55,7 +56,7 @@ arms = sa.Table(
     sa.Column("defaulted", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
     sa.Column("changed", sa.BigInteger, nullable=False),  # last event that changed this row
-    # What `assigned` was when the set of arms in play changed last; the policy tracks its target from there.
+    # `assigned` when the set of arms in play last changed; the policy tracks its target from there.
     sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("experiment", "name", name="arms_have_names_of_their_own"),
     sqlite_with_rowid=False,
@@ -71,12 +72,12 @@ events = sa.Table(
     sa.Column("who", sa.Text),
     sa.Column("unit", _word),
     sa.Column("arm", sa.Integer),
-    sa.Column("decision", sa.BigInteger),  # of the unit's assignment, on every event of the unit
+    sa.Column("decision", sa.BigInteger),  # number of the unit's assignment, on all its events
     sa.Column("reward", sa.Double),
     sa.Column("probability", sa.Double),
     sa.Column("forced", sa.SmallInteger),
-    sa.Column("counted", sa.SmallInteger),  # whether the reward entered the estimates with this event
-    sa.Column("replaced", sa.Double),  # the reward that left the estimates with this event
+    sa.Column("counted", sa.SmallInteger),  # whether this event added the reward to the estimates
+    sa.Column("replaced", sa.Double),  # the reward that this event removed from the estimates
     sa.Column("details", sa.Text),
     sqlite_with_rowid=False,
 )
@@ -101,7 +102,7 @@ pending = sa.Table(
     sa.Column("decision", sa.BigInteger, primary_key=True),
     sa.Column("unit", _word, nullable=False),
     sa.Column("arm", sa.Integer, nullable=False),
-    sa.Column("reward", sa.Double),  # reported, but not counted before it is due
+    sa.Column("reward", sa.Double),  # reported early: held until due
     sqlite_with_rowid=False,
 )
 
@@ -109,10 +110,10 @@ keys = sa.Table(
     "keys",
     metadata,
     sa.Column("id", _word, primary_key=True),
-    sa.Column("hash", sa.Text, nullable=False),  # SHA-256 of the secret, in hexadecimal; the secret is kept nowhere
+    sa.Column("hash", sa.Text, nullable=False),  # SHA-256 of the secret, in hexadecimal; the secret is not stored
     sa.Column("role", sa.Text, nullable=False),
-    sa.Column("name", sa.Text, nullable=False),  # who the log says it was
-    sa.Column("experiment", _word),  # name of the only experiment the key is for
+    sa.Column("name", sa.Text, nullable=False),  # the author in the log
+    sa.Column("experiment", _word),  # the only experiment the key is valid for
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("created_by", sa.Text),
     sa.Column("expires_at", sa.BigInteger),
@@ -124,11 +125,11 @@ keys = sa.Table(
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
 ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
 PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
-"""The columns of rows that the store takes and returns, in order, without the experiment."""
+"""The columns of rows that the store accepts and returns, in order, without the experiment."""
 
 
 def on_conflict(table: sa.Table) -> str:
-    """Return the clause of an INSERT, for both databases, that replaces rows with the same key, except in the log."""
+    """Return the upsert clause of an INSERT, for both databases; empty for the log, which is append-only."""
     if table is events:
         return ""
     changes = ", ".join(f"{one.name} = excluded.{one.name}" for one in table.columns if not one.primary_key)
@@ -140,7 +141,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def microseconds(instant: datetime) -> int:
-    """Return an instant as microseconds.
+    """Convert an instant to microseconds since 1970.
 
     Examples
     --------
@@ -151,7 +152,7 @@ def microseconds(instant: datetime) -> int:
 
 
 def instant(microseconds: int) -> datetime:
-    """Return an instant in UTC.
+    """Convert microseconds since 1970 to an instant in UTC.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""SQLite: one file, one writer at a time, durable before a transaction ends; or the same in memory."""
+"""The SQLite database, in a file or in memory: one writer at a time, durable before a transaction ends."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ BUSY_SECONDS = 60.0
 
 _CHUNK_ROWS = 5_000
 _INSERT_ROWS = 64
-"""Rows of one INSERT; SQLite takes more, but gains nothing by it."""
+"""Most rows of one INSERT; SQLite accepts more, but without any gain."""
 _CACHED_STATEMENTS = 512
-"""Prepared statements that a connection keeps: one INSERT for each number of rows, and some more."""
+"""Prepared statements that a connection caches: one INSERT for each number of rows, and some more."""
 
 
 class SQLiteTransaction(Transaction):
-    """A transaction in the words of the sqlite3 module."""
+    """A transaction over the sqlite3 module."""
 
     def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
         """Run a statement and return its rows."""
         return self.driver.execute(statement, values).fetchall()  # type: ignore[no-any-return]
 
     def lock(self, experiment: int) -> None:
-        """Read the experiment's head once: the file's lock is taken, so it cannot change."""
+        """Read the experiment's head once: we hold the file's lock, so it cannot change."""
         [row] = self.execute(HEAD, experiment)
         self._locked = Head(*row)
 
     def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
-        """Look up each unit by its index; the list is passed as one value."""
+        """Look up each unit by the index; the list is passed as one JSON value."""
         statement = (
             f"SELECT {UNIT_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN events {self.database.by_unit} "  # noqa: S608
             "WHERE experiment = ? AND unit = wanted.value ORDER BY number"
@@ -52,13 +52,13 @@ class SQLiteTransaction(Transaction):
         return self.execute(statement, json.dumps(units), experiment)
 
     def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert many rows with one statement: each waits for Python's lock, which a busy server is short of."""
+        """Insert many rows per statement: each waits for Python's lock (GIL), which is scarce on a busy server."""
         for start in range(0, len(rows), _INSERT_ROWS):
             some = rows[start : start + _INSERT_ROWS]
             self.driver.execute(_insertion(table, len(some)), [value for row in some for value in (experiment, *row)])
 
     def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield plain tuples; rows that know their columns' names take twice the time."""
+        """Yield plain tuples; rows with column names take twice the time."""
         with closing(self.driver.execute(statement, values)) as cursor:
             while chunk := cursor.fetchmany(_CHUNK_ROWS):
                 yield chunk
@@ -73,10 +73,10 @@ def _insertion(table: sa.Table, n_rows: int) -> str:
 
 
 class SQLiteDatabase(Database):
-    """What files and memory have in common."""
+    """The parts that files and memory share."""
 
-    attempts = 5  # five minutes of waiting for one lock: something else is wrong by then
-    # Without a hint, SQLite may scan a whole log, which it takes to be ten events long.
+    attempts = 5  # five minutes for one lock: after that, something else is wrong
+    # Without a hint, SQLite may scan the whole log, which it assumes to be ten events long.
     by_unit = "INDEXED BY one_event_of_a_kind_per_unit"
 
     def _new_locks(self) -> None:
@@ -87,14 +87,14 @@ class SQLiteDatabase(Database):
     def writing(
         self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
     ) -> Iterator[SQLiteTransaction]:
-        """Lock the file first: a reader that turns into a writer would fail if another has the lock."""
+        """Lock the file first: a reader that becomes a writer would fail if another has the lock."""
         engine, lock = self.engine, self._lock
         if not wait:
-            # The thread that commits could not release the lock, so only see that no other thread has it.
+            # The committing thread could not release this lock, so only check that no other thread holds it.
             if not lock.acquire(blocking=False):
                 raise BlockingIOError("another thread is writing, or waits for another process")
             lock.release()
-        # Threads of this process wait for each other here, and only one of them for other processes.
+        # Threads of this process wait for each other here; only one of them waits for other processes.
         with lock if wait else nullcontext(), _transaction(self, engine, BUSY_SECONDS if wait else 0.0) as transaction:
             if experiment is not None:
                 transaction.lock(experiment)
@@ -108,10 +108,10 @@ class SQLiteDatabase(Database):
             yield transaction
 
     def _check_file(self) -> None:
-        """Raise if the file is not the one that was opened; there is none in memory."""
+        """Raise if the file is no longer the one that was opened; memory has no file."""
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
-        """Tell busy, full, read-only, broken and foreign files apart."""
+        """Distinguish busy, full, read-only, damaged and foreign files."""
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
         code = getattr(cause, "sqlite_errorcode", None)
         if code is None:
@@ -142,14 +142,14 @@ class SQLiteDatabase(Database):
 def _transaction(
     database: SQLiteDatabase, engine: sa.Engine, patience: float | None = None
 ) -> Iterator[SQLiteTransaction]:
-    """Read; or write, if there is `patience` to wait for other writers, in seconds."""
+    """Begin a transaction: to read, or, if `patience` is given, to write, waiting at most that many seconds."""
     with engine.connect() as connection:
         transaction = SQLiteTransaction(database, connection)
         driver = transaction.driver
         try:
-            if driver.in_transaction:  # left by an interrupt of the rollback below
+            if driver.in_transaction:  # left when the rollback below was interrupted
                 driver.execute("ROLLBACK")
-            # In this block, since an interrupt may be raised as it returns.
+            # Begin inside this block, since an interrupt may be raised as it returns.
             if patience is None:
                 driver.execute("BEGIN")
             else:
@@ -158,9 +158,9 @@ def _transaction(
             driver.execute("COMMIT")
         except BaseException as error:
             close_if_interrupted(connection, error)
-            # Closing a connection, by us or by SQLAlchemy, rolls back too.
+            # The connection may be closed, by us or by SQLAlchemy, which also rolls back.
             with suppress(sqlite3.ProgrammingError):
-                if driver.in_transaction:  # a full disk ends a transaction by itself
+                if driver.in_transaction:  # a full disk rolls back on its own
                     driver.execute("ROLLBACK")
             raise
 
@@ -183,7 +183,7 @@ class FileDatabase(SQLiteDatabase):
         return ("sqlite", self._file)
 
     def _check_file(self) -> None:
-        """See before each commit that the file can still be found: an open file outlives its name."""
+        """Check before each commit that the path still leads to the file: an open file outlives its name."""
         try:
             found = self.path.stat()
         except OSError:
@@ -195,7 +195,7 @@ class FileDatabase(SQLiteDatabase):
             )
 
     def _before_connecting(self, *_: Any) -> None:
-        """Do not let SQLite create a new file where one is gone."""
+        """Keep SQLite from creating a new file in case ours was deleted."""
         if self._file is not None:
             self._check_file()
 
@@ -208,7 +208,7 @@ class FileDatabase(SQLiteDatabase):
         engine = sa.create_engine(
             self._url,
             hide_parameters=True,
-            isolation_level="AUTOCOMMIT",  # transactions begin and end where this module says so
+            isolation_level="AUTOCOMMIT",  # this module begins and ends transactions itself
             pool_size=8,
             max_overflow=-1,
             connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False, "cached_statements": _CACHED_STATEMENTS},
@@ -219,7 +219,7 @@ class FileDatabase(SQLiteDatabase):
 
 
 class MemoryDatabase(SQLiteDatabase):
-    """A database of this process alone, gone when it is closed; one connection, used by one thread at a time."""
+    """A private in-memory database, lost when closed; one connection, used by one thread at a time."""
 
     shown_url = "memory:"
     _closed = False
@@ -236,19 +236,19 @@ class MemoryDatabase(SQLiteDatabase):
 
     @property
     def engine(self) -> sa.Engine:
-        """The engine, unless what it held is gone."""
+        """The engine; raises if the database was closed, and its data lost."""
         if self._closed:
             raise StoreError("this store in memory is closed, and what was in it is gone", hint="use a file to keep it")
         return super().engine
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the connection and lose all data."""
         super().close()
         self._closed = True
         self._kept.end()
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
-        """Return the number of this object."""
+        """Return the id of this object."""
         return ("memory", id(self))
 
     def _new_engine(self) -> sa.Engine:
@@ -262,18 +262,18 @@ class MemoryDatabase(SQLiteDatabase):
 
 
 class _Kept(sqlite3.Connection):
-    """A connection that SQLAlchemy cannot close, as it does after Ctrl-C: all data would be gone."""
+    """A connection that SQLAlchemy cannot close, as it would after Ctrl-C: all data would be lost."""
 
     def close(self) -> None:
         """Do nothing."""
 
     def end(self) -> None:
-        """Close it."""
+        """Close the connection."""
         super().close()
 
 
 def _set_up(connection: Any, _record: Any) -> None:
-    """Prepare a new connection: readers never wait (WAL), and what is committed is on the disk (FULL)."""
+    """Configure a new connection: readers never wait (WAL), and a commit is on disk (FULL)."""
     cursor = connection.cursor()
     if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         cursor.execute("PRAGMA journal_mode = WAL")
@@ -284,15 +284,15 @@ def _set_up(connection: Any, _record: Any) -> None:
 
 _FIRST, _SHRINK, _SHORTEST, _RESTING = 0.005, 0.7, 0.0002, 0.002
 _RESTING_AFTER = 1.0
-"""Seconds after which another process must be doing something long, and trying often only burns time."""
+"""Seconds after which the other process must be busy for long, so that frequent retries only burn CPU time."""
 
 
 def begin_writing(driver: sqlite3.Connection, patience: float) -> None:
     """Begin a transaction that holds the lock; raise SQLite's "busy" after `patience` seconds.
 
-    SQLite's own backoff tries ever more rarely, so the process that has waited longest is the least likely to get the
-    lock: of eight busy processes one waited for 4 s. This tries ever more often; the longest wait was 0.1 s. And Ctrl-C
-    ends it.
+    SQLite's own backoff retries less and less often, so the process that has waited longest is the least likely to get
+    the lock: of eight busy processes, one waited for 4 s. This retries more and more often; the longest wait was 0.1 s.
+    Ctrl-C interrupts it.
     """
     driver.execute("PRAGMA busy_timeout = 0")
     started = time.monotonic()
@@ -312,6 +312,6 @@ def begin_writing(driver: sqlite3.Connection, patience: float) -> None:
 
 
 def _pause(attempt: int, waited: float) -> float:
-    """Return how long to sleep, with jitter, so that no two waiting processes keep step."""
+    """Return how long to sleep, with jitter, so that waiting processes do not retry in step."""
     typical = _RESTING if waited > _RESTING_AFTER else max(_SHORTEST, _FIRST * _SHRINK**attempt)
     return typical * random.uniform(0.5, 1.5)  # noqa: S311

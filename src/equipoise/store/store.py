@@ -1,4 +1,4 @@
-"""Open a store, and run transactions on it, with retries where those are safe."""
+"""Open or upgrade a store, and run transactions on it, with retries where they are safe."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Result = TypeVar("Result")
 
 
 def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Store:
-    """Open a store of experiments, making its tables if the database is empty.
+    """Open a store of experiments; create its tables if the database is empty.
 
     Parameters
     ----------
     url : str
-        ``sqlite:///file.db`` for a file that needs nothing started, ``postgresql://user@host/database`` for many
+        ``sqlite:///file.db`` for a file that needs no server, ``postgresql://user@host/database`` for many
         machines, or ``memory:`` for a test or a notebook.
     clock : function, optional
-        Returns the time, as a datetime with a zone; the system's clock by default.
+        Returns the time as a datetime with a zone; the system clock by default.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Stor
 
 
 def upgrade(url: str) -> tuple[str | None, str]:
-    """Bring a database to the present schema and return its revision before and after.
+    """Upgrade a database to the current schema and return its revision before and after.
 
     Examples
     --------
@@ -64,9 +64,9 @@ def upgrade(url: str) -> tuple[str | None, str]:
 
 
 class Store:
-    """A database of experiments, made by `open_store`.
+    """A database of experiments, from `open_store`.
 
-    Usable from several threads, and after a fork. Close it, or use it in a `with` block, to close its connections.
+    It can be used from several threads, and after a fork. Close it, or use it in a `with` block.
 
     Examples
     --------
@@ -79,16 +79,16 @@ class Store:
     def __init__(self, database: Database, clock: Callable[[], datetime] | None = None) -> None:
         self.database = database
         self.states: dict[int, Any] = {}
-        """Cache: the last committed state of each experiment, by its number, shared by all that use the store.
+        """Cache: the last committed state of each experiment, by its number, shared by all users of the store.
 
-        It belongs to `equipoise.experiment.state` and lives here to end with the store. Never change a state in it.
+        It belongs to `equipoise.experiment.state`; it is here to end with the store. Never mutate a state in it.
         """
         self._clock = clock or _utc_now
         weakref.finalize(self, database.close)  # if it is never closed
 
     @property
     def url(self) -> str:
-        """Where the store is, without a password."""
+        """The URL of the store, without passwords."""
         return self.database.shown_url
 
     def now(self) -> datetime:
@@ -103,21 +103,21 @@ class Store:
     def change(
         self, experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None = None
     ) -> Result:
-        """Return what `work` returns, once its transaction is durable.
+        """Run `work` in a write transaction and return its result once it is durable.
 
-        `work` holds the lock of the experiment (None: of the schema and of new experiments). It may run again after a
-        lost connection or lock, so it must change nothing but the transaction. If it will look up `units`, naming them
-        here may save a round trip.
+        `work` holds the lock of the experiment (None: of the schema and of new experiments). It is retried after a lost
+        connection or lock, so it must change nothing but the transaction. If it will look up `units`, naming them here
+        may save a round trip.
         """
         return self._retry(lambda: self.database.writing(experiment, units), work, self.database.attempts)
 
     def prepare(
         self, experiment: int, work: Callable[[Transaction], Result], units: list[str] | None = None
     ) -> Prepared[Result] | None:
-        """Do `work` now, on this thread, without the commit, which any thread may make; None if that is impossible.
+        """Run `work` now, on this thread, without the commit, which any thread may do; return None if impossible.
 
-        It never waits. It returns None, and writes nothing, if another writer is at work or anything goes wrong; then
-        `change` waits or reports the error.
+        This never waits. It returns None and writes nothing if another writer holds the lock or anything goes wrong;
+        then call `change`, which waits or raises the error.
         """
         if not self.database.can_prepare:
             return None
@@ -129,9 +129,9 @@ class Store:
             return None
 
     def read(self, work: Callable[[Transaction], Result], *, repeatable: bool = True) -> Result:
-        """Return what `work` returns; it reads one snapshot of the database and waits for no writer.
+        """Run `work` on one snapshot of the database, without waiting for writers, and return its result.
 
-        If it is not repeatable, such as writing to a file, it is not retried after a lost connection.
+        If it is not `repeatable`, for example because it writes to a file, it is not retried after a lost connection.
         """
         return self._retry(self.database.reading, work, self.database.attempts if repeatable else 1)
 
@@ -162,7 +162,7 @@ class Store:
         raise AssertionError("unreachable")
 
     def _forget_values(self, error: BaseException, before: BaseException | None) -> None:
-        # A loop variable of the caller would keep the error, and all that its traceback holds, alive.
+        # A separate method: a loop variable in the caller would keep the error and its traceback's locals alive.
         for one in _chain(error, before):
             self.database.forget_values(one)
 
@@ -188,14 +188,14 @@ class Store:
 
 
 class Prepared(Generic[Result]):
-    """Work that is written, but not durable: other writers wait until `commit` or `undo` is called."""
+    """Work that is written but not yet committed; other writers wait until `commit` or `undo` is called."""
 
     def __init__(self, transaction: ExitStack, result: Result) -> None:
         self._transaction = transaction
         self._result = result
 
     def commit(self) -> Result:
-        """Return what the work returned, once it is durable; if this raises, it is rolled back."""
+        """Commit and return the result of the work once it is durable; if this raises, the work is rolled back."""
         self._transaction.close()
         return self._result
 
@@ -206,12 +206,12 @@ class Prepared(Generic[Result]):
 
 
 def _interrupt_behind(error: BaseException, before: BaseException | None) -> BaseException | None:
-    """Return the Ctrl-C in whose handling an error came up, unless it was being handled `before` we were called."""
+    """Return the Ctrl-C during whose handling an error was raised, unless it was being handled `before` our call."""
     return next((one for one in _chain(error, before) if isinstance(one, (KeyboardInterrupt, SystemExit))), None)
 
 
 def _chain(error: BaseException, before: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and its causes, except what was being handled `before` we were called."""
+    """Yield an error and its causes, up to the one being handled `before` our call."""
     cause: BaseException | None = error
     while cause is not None and cause is not before:
         yield cause

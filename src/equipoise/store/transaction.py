@@ -1,4 +1,4 @@
-"""What an experiment reads and writes in one open transaction; rows are plain tuples."""
+"""The queries and writes of one open transaction; rows are plain tuples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Head(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """An experiment in a list of all."""
+    """One experiment in the list of all."""
 
     name: str
     state: str
@@ -40,7 +40,7 @@ class Summary(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key of the service, with the hash of its secret; instants are in microseconds."""
+    """An API key, with the hash of its secret; instants are in microseconds."""
 
     id: str
     hash: str
@@ -82,8 +82,8 @@ UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, coun
 class Transaction(ABC):
     """One open transaction.
 
-    `execute` and the other abstract methods go past SQLAlchemy, in a subclass for each kind of database: one statement
-    takes SQLAlchemy as long as SQLite itself. Texts from outside go through SQLAlchemy, unless they were checked.
+    `execute` and the other abstract methods bypass SQLAlchemy, in a subclass for each kind of database: for one
+    statement, SQLAlchemy takes as long as SQLite itself. Untrusted text goes through SQLAlchemy unless it was checked.
     """
 
     def __init__(self, database: Database, connection: sa.Connection) -> None:
@@ -93,31 +93,31 @@ class Transaction(ABC):
         """The driver's own connection."""
         self._locked: Head | None = None
 
-    # Past SQLAlchemy
+    # Bypassing SQLAlchemy
 
     @abstractmethod
     def execute(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        """Run a statement and return its rows; `?` is a placeholder in it."""
+        """Run a statement, with `?` as placeholder, and return its rows."""
 
     @abstractmethod
     def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
-        """Return the `UNIT_COLUMNS` of units' events; those of one unit in the order of the log."""
+        """Return the `UNIT_COLUMNS` of the events of units; events of one unit are in the order of the log."""
 
     @abstractmethod
     def put(self, table: sa.Table, experiment: int, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows, all columns but the experiment; they replace rows with the same key, except in the log."""
+        """Insert rows, without the experiment column; they replace rows with the same key, except in the log."""
 
     @abstractmethod
     def stream(self, statement: str, *values: Any) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a query in chunks; `?` is a placeholder in the statement."""
+        """Run a query, with `?` as placeholder, and yield its rows in chunks."""
 
-    def buffer_writes(self) -> None:  # noqa: B027  (SQLite gains nothing by it)
-        """Promise that only `put` and `advance` follow, so that they may be sent with the commit."""
+    def buffer_writes(self) -> None:  # noqa: B027  (no gain on SQLite)
+        """Promise that only `put` and `advance` follow, so that they can be sent with the commit."""
 
     # Reading
 
     def find(self, name: str) -> int | None:
-        """Return the number of the experiment with this name."""
+        """Return the number of the experiment with this name, if there is one."""
         found = self.connection.execute(sa.select(_experiments.c.id).where(_experiments.c.name == name)).scalar()
         return None if found is None else int(found)
 
@@ -126,14 +126,14 @@ class Transaction(ABC):
         return [Summary(*row) for row in self.execute(_SUMMARIES)]
 
     def head(self, experiment: int) -> Head:
-        """Return where an experiment stands."""
+        """Return the state and counters of an experiment."""
         if self._locked is not None and self._locked.id == experiment:
             return self._locked
         [row] = self.execute(HEAD, experiment)
         return Head(*row)
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
-        """Return name, time of creation and configuration of an experiment."""
+        """Return the name, creation time and configuration of an experiment."""
         statement = "SELECT name, created_at, configuration FROM experiments WHERE id = ?"
         [(name, created_at, configuration)] = self.execute(statement, experiment)
         return name, created_at, configuration
@@ -147,17 +147,17 @@ class Transaction(ABC):
         return self.execute(_DUE, experiment, now, limit)
 
     def n_due(self, experiment: int, now: int) -> dict[int, int]:
-        """Return for each arm the number of units without a reward that are due and not settled."""
+        """Return, for each arm, the number of units without a reward that are due but not settled."""
         return dict(self.execute(_N_DUE, experiment, now))  # type: ignore[arg-type]
 
     def last_held(self, experiment: int) -> int | None:
-        """Return when the window of the last held-back reward closes, if there is one."""
+        """Return when the window of the last held reward closes, if there is one."""
         statement = "SELECT max(due_at) FROM pending WHERE experiment = ? AND reward IS NOT NULL"
         found: int | None = self.execute(statement, experiment)[0][0]
         return found
 
     def events(self, experiment: int, after: int, limit: int) -> Sequence[Sequence[Any]]:
-        """Return a page of the log, all columns but the experiment."""
+        """Return a page of the log, without the experiment column."""
         return self.execute(_EVENTS, experiment, after, limit)
 
     def keys(self) -> list[Key]:
@@ -171,7 +171,7 @@ class Transaction(ABC):
         return None if row is None else Key(*row)
 
     def keys_mark(self) -> Sequence[Any]:
-        """Return a fingerprint of the keys, cheaper than reading them, that a new or revoked key changes."""
+        """Return a fingerprint of the keys, cheaper than reading them, that changes when one is added or revoked."""
         return self.execute(_KEYS_MARK)[0]
 
     # Writing
@@ -192,23 +192,23 @@ class Transaction(ABC):
         self.execute("DELETE FROM pending WHERE experiment = ?", experiment)
 
     def advance(self, experiment: int, state: str, n_events: int, n_decisions: int) -> None:
-        """Write where the experiment stands now."""
+        """Update the state and counters of an experiment."""
         self._locked = None
         self.execute(_ADVANCE, state, n_events, n_decisions, experiment)
 
     def configure(self, experiment: int, configuration: str, event: int) -> None:
-        """Write a new configuration, and the event that changed it."""
+        """Update the configuration, with the event that changed it."""
         self.execute(_CONFIGURE, configuration, event, experiment)
 
     def add_key(self, key: Sequence[Any]) -> None:
-        """Write a new key."""
+        """Insert a key."""
         self.connection.execute(sa.insert(_keys).values(Key(*key)._asdict()))
 
     def revoke_key(self, key: str, at: int) -> None:
-        """Write when a key was revoked; the first time stands."""
+        """Record when a key was revoked; idempotent, the first time remains."""
         self.connection.execute(_REVOKE, {"of": key, "at": at})
 
     def touch_keys(self, uses: Sequence[tuple[str, int]]) -> None:
-        """Write when keys were last used; an earlier use changes nothing."""
+        """Record when keys were last used; an earlier use changes nothing."""
         if uses:
             self.connection.execute(_TOUCH, [{"of": key, "at": at} for key, at in uses])

@@ -1,4 +1,4 @@
-"""Migrations: one file per revision of the schema, run by Alembic; a released one is never edited."""
+"""Migrate the schema with Alembic: one file per revision; never edit a released one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIRECTORY = Path(__file__).parent
 
 
 def revision_of(connection: sa.Connection) -> str | None:
-    """Return the revision of a database's schema, None if it has no tables of ours."""
+    """Return the schema revision of a database, or None if it has no tables of ours."""
     if not sa.inspect(connection).has_table(schema.VERSION_TABLE):
         return None
     found: str | None = connection.execute(
@@ -31,7 +31,7 @@ def migrate(connection: sa.Connection, url: str, *, even_with_experiments: bool)
     if revision == schema.REVISION:
         return revision, revision
 
-    # Alembic takes a third of a second to import, and most databases need no migration.
+    # Import Alembic only here: it takes a third of a second, and most databases need no migration.
     from alembic.migration import MigrationContext
     from alembic.operations import Operations
     from alembic.script import ScriptDirectory

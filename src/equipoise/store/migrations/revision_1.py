@@ -1,4 +1,4 @@
-"""The first schema: experiments, their arms, the log, and what is pending."""
+"""Revision 1: experiments, their arms, the append-only log, and pending units."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,10 +10,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     key = sa.BigInteger().with_variant(sa.Integer, "sqlite")
     word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-    # Rows of these two are updated with every event: room on their pages lets PostgreSQL do that in place.
+    # Rows of these two are updated with every event: free space on their pages lets PostgreSQL do that in place.
     op.create_table(
         "experiments",
         sa.Column("id", key, primary_key=True),

@@ -1,4 +1,4 @@
-"""Keys for the service, and where the tracking of every arm begins."""
+"""Revision 2: API keys, and the count from which each arm is tracked."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a table and a column; 0 is right for every arm there is, as the first rule tracked from the beginning."""
+    """Add a table and a column; 0 is right for existing arms, which the first rule tracked from the beginning."""
     word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
     op.add_column("arms", sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")))
     op.create_table(
