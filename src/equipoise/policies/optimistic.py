@@ -1,4 +1,4 @@
-"""Policies that use confidence bounds: UCB, NaiveUCB, OptimisticBalance and UCBExplore  [Sect. 2, 5, 6]."""
+"""Policies that use confidence bounds: UCB, NaiveUCB, OptimisticBalance and UCBExplore  [Eq. 5, Sect. 2, 5, 6]."""
 
 from __future__ import annotations
 
