@@ -20,7 +20,7 @@ from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
 @dataclass(frozen=True)
 class Frontier:
-    """Optimal allocations over a range of weights, with their reward, error and trade-off; one entry or row per weight."""
+    """Optimal allocations over a range of weights, with reward, error and trade-off; one entry or row per weight."""
 
     reward_weight: FloatArray
     reward: FloatArray

@@ -232,7 +232,7 @@ class ArmStats:
         return f"ArmStats({', '.join(f'{name}={getattr(self, name).tolist()}' for name in shown)})"
 
     def _may_contain(self, arm: int, reward: float) -> bool:
-        """Return whether the reward can be among the arm's: a single one must equal it; others must keep a variance >= 0."""
+        """Return whether the reward can be one of the arm's: equal to a single one, or leaving a variance >= 0."""
         rest = int(self.pulls[arm]) - 1
         total, squares = self._sums[0, arm], self._sums[2, arm]
         if rest == 0:

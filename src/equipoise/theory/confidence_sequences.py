@@ -92,7 +92,7 @@ def bounded_mean_radius(
 def asymptotic_mean_radius(
     pulls: ArrayLike, std: ArrayLike, *, failure_probability: float, tightest_at: int = 500
 ) -> FloatArray:
-    """Return an asymptotic confidence sequence for rewards of any range: like a z-interval, for large counts, at all times.
+    """Return an asymptotic confidence sequence for rewards of any range: like a z-interval, but valid at all times.
 
     Parameters
     ----------
