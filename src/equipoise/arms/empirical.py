@@ -63,7 +63,7 @@ class Empirical(Arms):
         path : path
             A file with a header line. Other columns and blank lines are ignored; errors name the line.
         arm, reward : str
-            Columns that hold the arm's name and the reward; upper and lower case match. Arms are numbered in order of
+            Columns that hold the arm's name and the reward, matched case-insensitively. Arms are numbered in order of
             appearance.
         """
         rows = CsvRows(decoded(Path(path).read_bytes(), str(path)), str(path), (arm, reward))

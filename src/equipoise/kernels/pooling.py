@@ -26,8 +26,8 @@ _LEAST_DISTANCE = 0.001
 _TAILS = 2.0
 # An arm whose rewards were all the same is treated as if it had this many more, of typical spread.
 _UNSEEN = 4.0
-# The largest spread is suspect if it exceeds the next largest by this factor times the fourth root of its arm's
-# rewards: a single reward may have caused it.
+# Limit on the largest spread, in multiples of the next largest times the fourth root of its arm's rewards, if a single
+# reward may have caused it.
 _ALONE = 6.0
 # A spread smaller than the largest by this factor is rounding error.
 _ROUNDING = 1e-9

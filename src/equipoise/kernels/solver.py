@@ -273,7 +273,7 @@ def allocate(
             free = sum_of(share)
             break
         level += step
-        if not level > 0.0:  # a start far too high steps below every level, and so do arms that are all on floors
+        if not level > 0.0:  # negative after a start far too high; NaN (0 / 0) if all arms were on their floors
             level = _lowest_level(power, gap, cost, factor)
         if level == previous:
             break

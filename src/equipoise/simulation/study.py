@@ -181,7 +181,7 @@ class Piece(NamedTuple):
 
 
 def missing(study: Study, kept: dict[Cell, list[Runs]]) -> Iterator[Piece]:
-    """Yield what is still to play, as runs of consecutive replications."""
+    """Yield what is still to play, as ranges of consecutive replications."""
     for cell in study.cells():
         done = {number for runs in kept.get(cell, ()) for number in runs.replications.tolist()}
         first = None
