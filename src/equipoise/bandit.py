@@ -1,4 +1,4 @@
-"""Ask and tell in memory: a policy, the statistics of its arms, and a seed."""
+"""Choose arms and learn from rewards in memory, with ask and tell: a policy, statistics of its arms, and a seed."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Arm: TypeAlias = int | str
 
 
 class Bandit:
-    """Choose arms one after another, or in batches, and learn from rewards whenever they come.
+    """Choose arms one by one or in batches, and learn from rewards whenever they arrive.
 
     Parameters
     ----------
     policy : Policy
-        How to choose.
+        How to choose the next arm.
     n_arms : int, optional
-        Number of arms, which are then called 0, 1, 2, ...
+        Number of arms, named 0, 1, 2, ...
     arms : sequence of str, optional
-        Names of the arms; give either these or `n_arms`.
+        Names of the arms; pass either these or `n_arms`.
     seed : int, default 0
         The k-th decision uses a random number that depends on the seed and k alone, so the same seed and the same
-        rewards give the same choices.
+        rewards lead to the same choices.
 
     Examples
     --------
@@ -77,8 +77,8 @@ class Bandit:
     def ask(self, count: int | None = None) -> Arm | list[Arm]:
         """Return the next arm to pull, or the next `count` arms as a list.
 
-        A batch is what that many single asks would give: each choice sees the earlier ones as pending.
-        `last_choice` holds the probability of the arm asked last.
+        A batch equals that many single asks: each choice sees the earlier ones as pending. `last_choice` holds the
+        choice returned last, with its probability.
         """
         if count is None:
             return self._ask()
@@ -96,8 +96,8 @@ class Bandit:
     def tell(self, arm: Arm | Sequence[Arm], reward: float | Sequence[float]) -> None:
         """Count the reward of an arm asked earlier, or the rewards of several.
 
-        Rewards may come late and in any order; which of an arm's pending assignments they belong to makes no
-        difference. Nothing is counted if anything is wrong with any of them.
+        Rewards may arrive late and in any order; it does not matter which of an arm's pending assignments they belong
+        to. If any of them is invalid, none is counted.
         """
         if isinstance(arm, (int, str, np.integer)):
             pairs = [(self.index(arm), checked_reward(reward))]
@@ -110,17 +110,17 @@ class Bandit:
             self.stats.update(index, value)
 
     def record(self, arm: Arm, reward: float) -> None:
-        """Count a pull and its reward that the bandit did not ask for, such as data from before."""
+        """Count a pull and its reward that the bandit did not ask for, such as earlier data."""
         index, value = self.index(arm), checked_reward(reward)
         self.stats.assign(index)
         self.stats.update(index, value)
 
     def correct(self, arm: Arm, old: float, new: float) -> None:
-        """Put another reward in the place of one told before."""
+        """Replace a reward counted earlier by another."""
         self.stats.replace(self.index(arm), old, new)
 
     def target(self) -> dict[Arm, float] | None:
-        """Return the share the policy now wants for each arm, or None if it has no such target (yet)."""
+        """Return the target share of each arm, or None if the policy has no target (yet)."""
         shares = self.policy.target(self.stats)
         return None if shares is None else dict(zip(self.arms, shares.tolist(), strict=True))
 
@@ -134,7 +134,7 @@ class Bandit:
         raise UnknownArm(f"unknown arm {arm!r}; the arms are {known}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all there is to know as plain data."""
+        """Return the whole state as plain data."""
         return {
             "format": FORMAT,
             "policy": self.policy.to_dict(),
@@ -145,7 +145,7 @@ class Bandit:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Return the bandit that `to_dict` described; its next choices are those the original would make."""
+        """Rebuild a bandit from `to_dict`; its next choices are those the original would make."""
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             got = data.get("format") if isinstance(data, dict) else data
             raise InvalidInput(f"expected data in the format {FORMAT}; got {got!r}")
@@ -171,13 +171,13 @@ class Bandit:
         return bandit
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the bandit to a JSON file; an existing file is replaced only when the new one is complete."""
+        """Write the bandit to a JSON file; an existing file is replaced only once the new one is complete."""
         with replacing(path) as partial:
             partial.write_text(json.dumps(self.to_dict(), allow_nan=False), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the bandit that `save` wrote."""
+        """Read a bandit that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:

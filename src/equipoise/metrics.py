@@ -1,4 +1,4 @@
-"""What runs are judged by: reward, error, regret, distance to the optimum, ranking; and how to average them  [Sect. 5].
+"""Evaluate runs by reward, error, regret, distance to the optimum and ranking; average over replications  [Sect. 5].
 
 Arrays have arms on their last axis; other axes (policy, replication, checkpoint) are kept.
 """
@@ -44,7 +44,7 @@ def realised_error(estimate: FloatArray, true_mean: FloatArray, checkpoints: Int
     Parameters
     ----------
     estimate : array (n_policies, n_replications, n_checkpoints, n_arms)
-        Estimated means; an arm never pulled has none and makes the error infinite.
+        Estimated means; an arm that was never pulled makes the error infinite.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def tradeoff(
     reward_weight: float,
     objective: Objective = ROOT_MEAN_SQUARE,
 ) -> FloatArray:
-    """Return the trade-off of shares of pulls (f_w, Eq. 3), or their value by another objective."""
+    """Return the trade-off of shares of pulls (f_w, Eq. 3), or their value under another objective."""
     means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
     return np.asarray(objective.value(frequency, means, stds, weight))
 
@@ -86,7 +86,8 @@ def regret(
     means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
     best = objective.solve(means, stds, weight, np.zeros(means.size))
     if type(objective).value is PowerObjective.value:
-        # The difference is the same for shifted means, and small ones lose no digits to a reward that all arms share.
+        # Shifting the means does not change the difference, and small means lose no digits to a reward that all arms
+        # share.
         means = means - means.max()
     return np.asarray(objective.value(best, means, stds, weight) - objective.value(frequency, means, stds, weight))
 
@@ -114,7 +115,7 @@ def distance(
 def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """Return 100 (DCG* - DCG) / |DCG*|, with gains the true means and discount 1 / log(rank + 1)  [Sect. 5.2].
 
-    The bars keep a loss a loss where means are negative. Arms without an estimate are ranked last.
+    The absolute value keeps a loss positive where means are negative. Arms without an estimate are ranked last.
 
     Examples
     --------
@@ -123,15 +124,15 @@ def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """
     discount = 1 / np.log(np.arange(2, true_mean.size + 2))
     best = np.sort(true_mean)[::-1] @ discount
-    with np.errstate(divide="ignore", invalid="ignore"):  # all means 0: there is nothing to lose a percentage of
+    with np.errstate(divide="ignore", invalid="ignore"):  # with all means 0 a percentage is undefined
         return np.asarray(100 * (best - true_mean[_ranking(estimate)] @ discount) / abs(best))
 
 
 def rank_error(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:
     """Return the average over arms of |true rank - estimated rank|  [Sect. 5.2].
 
-    Arms with equal estimates are ranked in their order, those without an estimate last. Arms with equal true means
-    share their ranks: in which order the estimates have them is no error.
+    Arms with equal estimates are ranked in their order, arms without an estimate last. Arms with equal true means share
+    their ranks: the order of their estimates does not count as an error.
 
     Examples
     --------
@@ -152,7 +153,7 @@ def _ranking(mean: FloatArray) -> IntArray:
 
 
 class Summary(NamedTuple):
-    """A metric over replications: arrays without the replication axis, quantiles with one more in front."""
+    """A metric over replications: arrays without the replication axis; quantiles have an extra first axis."""
 
     mean: FloatArray
     standard_error: FloatArray
@@ -177,8 +178,8 @@ def summarise(values: FloatArray, *, quantiles: Sequence[float] = (0.05, 0.5, 0.
     """
     levels = [checks.number_between("quantiles", level, 0, 1) for level in quantiles]
     count = values.shape[axis]
-    # A metric that is infinite somewhere (an error before every arm was pulled) has a mean, no standard error, and
-    # quantiles, which interpolation between infinities would lose.
+    # A metric that is infinite in places (an error before every arm was pulled) has a mean but no standard error, and
+    # quantiles that interpolation between infinities would turn into NaN.
     with np.errstate(invalid="ignore"):
         mean = values.mean(axis=axis)
         spread = values.std(axis=axis, ddof=1) if count > 1 else np.full_like(mean, np.nan)

@@ -1,4 +1,4 @@
-"""The trade-off between reward and error, and the allocation that makes the best of it  [Sect. 2]."""
+"""Compute the trade-off between reward and error, and the allocation that maximises it  [Sect. 2]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from equipoise.errors import InvalidInput
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
 LARGEST_HORIZON = 10**15
-"""More pulls than this are no longer whole numbers in double precision, with the differences between them."""
+"""Beyond this, numbers of pulls and their differences are not exact in double precision."""
 
 
 def reward(allocation: ArrayLike, mean: ArrayLike) -> Any:
@@ -38,7 +38,7 @@ def reward(allocation: ArrayLike, mean: ArrayLike) -> Any:
 def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = ROOT_MEAN_SQUARE) -> Any:
     """Return the average error of the arms' means, times sqrt(n) (epsilon, Eq. 2).
 
-    Infinite if an arm with spread has no share; an arm without spread costs no error at any share.
+    Infinite if an arm with spread has no share; an arm without spread has no error at any share.
 
     Examples
     --------
@@ -112,9 +112,9 @@ def optimal_allocation(
     mean, std : array (n_arms,)
         Expected reward and standard deviation of each arm.
     reward_weight : float
-        The dial w: 0 measures all arms as well as possible, 1 pulls the best arm only.
+        The dial w: 0 measures all arms as accurately as possible, 1 pulls the best arm only.
     floor : float or array (n_arms,), default 0
-        Smallest share of every arm, or of each. Shares tied for the largest mean split what is above their floors.
+        Smallest share of every arm, or of each. Arms tied for the largest mean split what is above their floors.
     objective : Objective
         The paper's by default.
 
@@ -139,9 +139,9 @@ def optimal_pulls(
 ) -> IntArray:
     """Return whole numbers of pulls for a horizon: the best within one pull of horizon * allocation.
 
-    Every arm with spread gets at least one pull if there are enough of them, since its error is infinite otherwise;
-    where that binds, the allocation followed is the optimal one among those. Floors hold for the whole numbers too,
-    unless rounding each of them up takes more pulls than there are.
+    Every arm with spread gets at least one pull if the horizon allows, since its error is infinite otherwise; where
+    that binds, the allocation is the optimal one under that constraint. Floors hold for the whole numbers too, unless
+    rounding each of them up takes more pulls than there are.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def optimal_pulls(
     if whole_floors:
         lowest = rounded_up
     wanted = n_pulls * ROOT_MEAN_SQUARE.solve(means, stds, weight, lowest)
-    # A share of exactly 1/horizon may come out a rounding below one pull.
+    # A share of exactly 1/horizon may be slightly below one pull after rounding.
     wanted = np.where(np.abs(wanted - np.rint(wanted)) < 1e-9, np.rint(wanted), wanted)
     least = np.maximum(np.ceil(wanted - 1), 0)
     most = np.floor(wanted + 1)
@@ -176,11 +176,11 @@ def optimal_pulls(
             gain[noisy] += (1 - weight) / means.size * stds[noisy] * saved
         return gain
 
-    # The objective is concave in each count, so taking the largest gains one after another is optimal in the box.
-    # At most two more pulls fit between the bounds of an arm.
+    # The objective is concave in each count, so taking the largest gains in turn is optimal in the box. At most two
+    # more pulls fit between the bounds of an arm.
     gains = np.concatenate([np.where(least + k < most, gain_of_one_more(least + k), -np.inf) for k in (0, 1)])
     remaining = n_pulls - int(least.sum())
-    # With fewer pulls than noisy arms all first pulls gain infinitely much; then spread and mean decide.
+    # With fewer pulls than noisy arms every first pull has an infinite gain; then spread and mean decide.
     finite = np.tile(weight * means / n_pulls + (1 - weight) / means.size * stds * np.sqrt(n_pulls), 2)
     chosen = np.lexsort((-finite, -gains))[:remaining]
     pulls = least.astype(np.int64)
@@ -189,7 +189,7 @@ def optimal_pulls(
 
 
 def strong_concavity(std: ArrayLike, *, reward_weight: float) -> float:
-    """Return alpha of Lemma 1: the trade-off curves at least this much in every direction.
+    """Return alpha of Lemma 1: the smallest curvature of the trade-off in any direction.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def strong_concavity(std: ArrayLike, *, reward_weight: float) -> float:
 
 
 def smoothness(std: ArrayLike, *, reward_weight: float, floor: float) -> float:
-    """Return beta of Lemma 1: the trade-off curves at most this much where every share is at least `floor`.
+    """Return beta of Lemma 1: the largest curvature of the trade-off where every share is at least `floor`.
 
     Examples
     --------
@@ -212,14 +212,14 @@ def smoothness(std: ArrayLike, *, reward_weight: float, floor: float) -> float:
     stds = checks.non_negative("std", std)
     weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     lowest = checks.number_between("floor", floor, 0, 1, open_low=True)
-    # Dividing twice: the power of a tiny floor would vanish, the quotient only grows without bound.
+    # Divide twice: the power of a tiny floor would underflow, while the quotient only overflows to infinity.
     return float(3 * (1 - weight) * stds.max() / (4 * stds.size) / lowest**1.25) / float(lowest**1.25)
 
 
 def checked_problem(
     mean: ArrayLike, std: ArrayLike, reward_weight: float, objective: Objective
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return means, standard deviations and weight that fit together and suit the objective."""
+    """Return means, standard deviations and weight; raise unless they fit together and suit the objective."""
     means, stds = checks.means_and_stds(mean, std)
     if not isinstance(objective, Objective):
         raise InvalidInput.of("objective", "must be an Objective such as ROOT_MEAN_SQUARE", objective)

@@ -1,6 +1,6 @@
-"""Objectives that can be exchanged: sums of one concave function of each arm's share  [Sect. 1, contribution 3].
+"""Interchangeable objectives: sums of one concave function of each arm's share  [Sect. 1, contribution 3].
 
-The paper's objective is the member `power=0.5` of the power family. Others are a subclass away: give the derivative.
+The paper's objective is the member `power=0.5` of the power family. For another, subclass and give the derivative.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
 from equipoise.serialization import Value
 
-# Where the bisection for an objective known only by its derivative ends: shares below this are as good as none.
+# Lower end of the bisection for an objective known only by its derivative: smaller shares are negligible.
 _SMALLEST_SHARE = 1e-18
 
 
 LARGEST_POWER = 4.0
-"""Beyond this, spreads over 24 orders of magnitude would leave the range of doubles when raised to twice the power."""
+"""With a larger power, spreads over 24 orders of magnitude would overflow when raised to twice the power."""
 
 
 class Objective(Value):
-    """What an allocation is worth, for arms of given means and standard deviations.
+    """The value of an allocation, for arms with given means and standard deviations.
 
-    Methods take arrays that were checked already; `equipoise.tradeoff` and `equipoise.optimal_allocation` check them.
+    Methods take checked arrays; `equipoise.tradeoff` and `equipoise.optimal_allocation` do the checks.
     """
 
     @abstractmethod
@@ -38,7 +38,7 @@ class Objective(Value):
 
     @abstractmethod
     def solve(self, mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray) -> FloatArray:
-        """Return the allocation of the largest value with every share at or above its floor."""
+        """Return the allocation with the largest value and every share at or above its floor."""
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if the objective's parameters do not fit this number of arms."""
@@ -55,7 +55,7 @@ class PowerObjective(Objective):
     power : float, default 0.5
         0.5 is the root-mean-square error of the paper (Eq. 2), 1 the mean-square error; at most 4.
     importance : sequence of float, optional
-        How much the accuracy of each arm matters; all alike by default.
+        How much the accuracy of each arm matters; equal by default.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PowerObjective(Objective):
             self._set(importance=tuple(weights.tolist()))
 
     def check_arms(self, n_arms: int) -> None:
-        """Raise if there is not one importance per arm."""
+        """Raise unless there is one importance per arm."""
         if self.importance is not None and len(self.importance) != n_arms:
             raise InvalidInput.of("importance", f"must have {n_arms} entries, one per arm", len(self.importance))
 
@@ -84,7 +84,7 @@ class PowerObjective(Objective):
         """Return one weight per arm, adding up to 1."""
         if self.importance is None:
             weights = np.empty(n_arms)
-            weights.fill(1.0 / n_arms)  # a third of the time of numpy.full, which counts with few arms
+            weights.fill(1.0 / n_arms)  # a third of the time of numpy.full, which matters with few arms
             return weights
         weights = np.array(self.importance) / max(self.importance)
         return np.asarray(weights / weights.sum())
@@ -120,10 +120,10 @@ MEAN_SQUARE = PowerObjective(power=1.0)
 
 
 class SeparableObjective(Objective):
-    """Any sum over arms of a concave function of the arm's share, given by its derivative.
+    """A sum over arms of any concave function of the arm's share, given by its derivative.
 
     Subclass it as a frozen dataclass and write `derivative`; add `inverse_derivative` if there is a formula for it
-    (solving is then some thirty times faster) and `value` if values and regrets are wanted.
+    (solving is then some thirty times faster) and `value` if you need values and regrets.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class SeparableObjective(Objective):
         return None
 
     def value(self, allocation: FloatArray, mean: FloatArray, std: FloatArray, reward_weight: float) -> Any:
-        """Return the value of an allocation; written by subclasses that want values and regrets."""
+        """Return the value of an allocation; override it if you need values and regrets."""
         raise InvalidInput(
             f"{type(self).__name__} is known by its derivative only", hint="define its method `value` as well"
         )
@@ -160,8 +160,9 @@ class SeparableObjective(Objective):
         spare = 1.0 - floor.sum()
         if spare <= 1e-15:
             return np.asarray(floor / floor.sum())
-        # At these shares, which add up to 1, the extreme derivatives enclose the common one of the solution. One step
-        # outwards, no arm is at the very slope where its derivative may be flat and its share anything.
+        # At these shares, which add up to 1, the extreme derivatives enclose the common one of the solution. Move one
+        # step outwards, so that no arm is exactly at a slope where its derivative may be flat and its share
+        # undetermined.
         middle = np.broadcast_to(self.derivative(floor + spare / mean.size, mean, std, reward_weight), mean.shape)
         if not np.isfinite(middle).all():
             raise InvalidInput(f"the derivative of {self!r} must be finite for positive shares; got {middle}")
@@ -176,7 +177,7 @@ class SeparableObjective(Objective):
                 low, most = slope, shares
             else:
                 high, least = slope, shares
-        # The two sides differ by rounding, or by a jump where an arm's derivative is flat; between them any mixture is
+        # The two sides differ by rounding, or by a jump where an arm's derivative is flat; any mixture of them is
         # optimal, and one of them adds up to 1.
         surplus, lack = max(most.sum() - 1.0, 0.0), max(1.0 - least.sum(), 0.0)
         if surplus + lack == 0.0:
@@ -186,11 +187,11 @@ class SeparableObjective(Objective):
     def _shares_at(
         self, slope: float, mean: FloatArray, std: FloatArray, reward_weight: float, floor: FloatArray
     ) -> FloatArray:
-        """Return the shares at which each arm's derivative is `slope`, kept between its floor and 1."""
+        """Return the shares at which each arm's derivative is `slope`, clipped between its floor and 1."""
         known = self.inverse_derivative(slope, mean, std, reward_weight)
         if known is not None:
             return np.clip(np.where(np.isnan(known), floor, known), floor, 1.0)
-        # Bisection on the logarithm: small shares come out with as many digits as large ones.
+        # Bisect on the logarithm, so that small shares have as many correct digits as large ones.
         low = np.log(np.maximum(floor, _SMALLEST_SHARE))
         high = np.zeros(mean.size)
         too_steep_at_floor = self.derivative(np.exp(low), mean, std, reward_weight) <= slope
@@ -204,7 +205,7 @@ class SeparableObjective(Objective):
 
 @cache
 def _kernel() -> ModuleType:
-    """Load the compiled solver when it is first used, and cheaply ever after."""
+    """Import the compiled solver on first use; later calls are cheap."""
     from equipoise.kernels import solver as shares
 
     return shares

@@ -1,4 +1,4 @@
-"""The Pareto frontier of reward and error, and the weight that reaches a stated point of it  [Sect. 2, Fig. 3]."""
+"""Compute the Pareto frontier of reward and error, and the weight that reaches a given point  [Sect. 2, Fig. 3]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
 @dataclass(frozen=True)
 class Frontier:
-    """Optimal allocations over a range of weights, with what each is worth; one entry or row per weight."""
+    """Optimal allocations over a range of weights, with reward, error and trade-off; one entry or row per weight."""
 
     reward_weight: FloatArray
     reward: FloatArray
@@ -65,7 +65,7 @@ def frontier(
 
 
 def weight_for_error(mean: ArrayLike, std: ArrayLike, *, error: float, floor: ArrayLike = 0.0) -> float:
-    """Return the reward weight whose optimum has this error: the most reward at a stated accuracy (Sect. 2).
+    """Return the reward weight whose optimum has this error: the most reward at a given accuracy (Sect. 2).
 
     Examples
     --------
@@ -83,7 +83,7 @@ def weight_for_error(mean: ArrayLike, std: ArrayLike, *, error: float, floor: Ar
 
 
 def weight_for_reward(mean: ArrayLike, std: ArrayLike, *, reward: float, floor: ArrayLike = 0.0) -> float:
-    """Return the reward weight whose optimum has this reward: the best accuracy at a stated reward (Sect. 2).
+    """Return the reward weight whose optimum has this reward: the best accuracy at a given reward (Sect. 2).
 
     Examples
     --------
@@ -92,7 +92,7 @@ def weight_for_reward(mean: ArrayLike, std: ArrayLike, *, reward: float, floor: 
     """
     wanted = checks.number_between("reward", reward, -math.inf, math.inf)
     means, stds, _ = checked_problem(mean, std, 0.0, ROOT_MEAN_SQUARE)
-    # Rewards are compared by their differences: means of 1e9 that differ by 1 are as good as any.
+    # Compare rewards by their differences: means of 1e9 that differ by 1 must work too.
     tolerance = 1e-9 * float(np.ptp(means)) + 1e-15 * float(np.abs(means).max())
     return _weight_where(means.dot, "reward", wanted, tolerance, means, stds, floor)
 
@@ -106,7 +106,7 @@ def _weight_where(
     std: FloatArray,
     floor: ArrayLike,
 ) -> float:
-    """Return the weight at which a measure of the optimum, which grows with the weight, has the wanted value."""
+    """Return the weight at which a measure of the optimum, increasing in the weight, has the wanted value."""
     lowest = checks.floors(floor, mean.size)
 
     def at(weight: float) -> float:
@@ -119,7 +119,7 @@ def _weight_where(
     if is_wanted(first):
         return 0.0
     if first < wanted < last or is_wanted(last):
-        # Bisection on the log-odds: close to weight 1 an error doubles again and again.
+        # Bisect on the log-odds: close to weight 1 the error keeps doubling.
         low, high = -745.0, 37.0
         while True:
             middle = 0.5 * (low + high)
@@ -131,7 +131,7 @@ def _weight_where(
         values = {weight: at(weight) for weight in around}
         nearest = min(around, key=lambda weight: abs(values[weight] - wanted))
         # With spread in some arm the optimum changes continuously below weight 1. Neighbouring weights on both sides of
-        # the goal are then as close as one can get, however far apart their values.
+        # the goal are then as close as possible, however far apart their values.
         inside = [values[weight] for weight in around if weight < 1]
         enclosed = std.max() > 0 and min(inside, default=np.inf) <= wanted <= max(inside, default=-np.inf)
         if is_wanted(values[nearest]) or enclosed:

@@ -1,4 +1,4 @@
-"""What is known of each arm: how often it was assigned, and count, mean and spread of the rewards seen."""
+"""Keep the statistics of each arm: how often it was assigned, and count, mean and spread of its rewards."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput, UnknownArm
 
 LARGEST_COUNT = 10**15
-"""Counts beyond this are refused; they would not be whole numbers as doubles."""
+"""Larger counts are rejected; they would not be whole numbers as doubles."""
 
 LARGEST_REWARD = 1e100
-"""Rewards beyond this are refused: the square of their sum would leave the range of doubles."""
+"""Larger rewards are rejected: the square of their sum would overflow a double."""
 
 
 class ArmStats:
     """Running statistics of every arm.
 
-    Rewards may be added in any order, replaced or removed again, and merged from several places; the result is that of
-    one pass over the rewards that count, because sums are kept to twice the precision of a double. That suffices to
-    undo a mistake up to 1e15 times the size of the other rewards.
+    Rewards may be added in any order, replaced or removed, and merged from several sources; the result is that of one
+    pass over the rewards that count, because sums are kept to twice the precision of a double. That is enough to undo a
+    mistake up to 1e15 times the size of the other rewards.
 
     Attributes
     ----------
     assigned : int array (n_arms,)
-        Decisions taken for each arm; forcing and tracking count these.
+        Decisions made for each arm; forcing and tracking count these.
     pulls : int array (n_arms,)
-        Rewards seen of each arm; estimates rest on these.
+        Rewards seen of each arm; estimates are based on these.
     mean : float array (n_arms,)
         Average reward, NaN before the first.
     std : float array (n_arms,)
@@ -68,7 +68,7 @@ class ArmStats:
 
     @property
     def pending(self) -> IntArray:
-        """Assignments of each arm whose reward has not come."""
+        """Assignments of each arm whose reward has not arrived."""
         return self.assigned - self.pulls
 
     @property
@@ -77,7 +77,7 @@ class ArmStats:
         return self._sums
 
     def put(self, arm: int, assigned: int, pulls: int, sums: Sequence[float]) -> None:
-        """Set what is known of one arm to counts and sums that were kept elsewhere, such as in a database."""
+        """Set one arm's statistics from counts and sums stored elsewhere, such as in a database."""
         self.n_assigned += assigned - int(self.assigned[arm])
         self.assigned[arm], self.pulls[arm], self._sums[:, arm] = assigned, pulls, sums
         _moments().refresh(arm, self.pulls, self.mean, self.std, self._sums)
@@ -92,7 +92,7 @@ class ArmStats:
         self._add(self._checked_arm(arm), checked_reward(reward), 1.0)
 
     def remove(self, arm: int, reward: float) -> None:
-        """Take back a reward that was counted; one that cannot have been is refused, as far as the sums can tell."""
+        """Remove a counted reward; reject one that cannot have been counted, as far as the sums show."""
         arm, reward = self._checked_arm(arm), checked_reward(reward)
         if self.pulls[arm] == 0:
             raise InvalidInput(f"arm {arm} has no rewards to remove; got {reward!r}")
@@ -101,7 +101,7 @@ class ArmStats:
         self._add(arm, reward, -1.0)
 
     def replace(self, arm: int, old: float, new: float) -> None:
-        """Put another reward in the place of one that was counted."""
+        """Replace a counted reward by another."""
         new = checked_reward(new)
         self.remove(arm, old)
         self.update(arm, new)
@@ -133,7 +133,7 @@ class ArmStats:
         return twin
 
     def permuted(self, order: ArrayLike) -> ArmStats:
-        """Return the statistics with arms in another order: entry i is the present arm order[i]."""
+        """Return the statistics with arms reordered: entry i is the current arm order[i]."""
         indices = np.asarray(order, dtype=np.int64)
         if sorted(indices.tolist()) != list(range(self.n_arms)):
             raise InvalidInput.of("order", f"must hold each of 0..{self.n_arms - 1} once", order)
@@ -143,7 +143,7 @@ class ArmStats:
         return twin
 
     def only(self, arms: ArrayLike) -> ArmStats:
-        """Return the statistics of some of the arms: entry i is the present arm arms[i]."""
+        """Return the statistics of some of the arms: entry i is the current arm arms[i]."""
         indices = np.asarray(arms, dtype=np.int64)
         part = ArmStats(indices.size)
         for name in ("assigned", "pulls", "mean", "std", "_sums"):
@@ -153,7 +153,7 @@ class ArmStats:
 
     @classmethod
     def from_summary(cls, pulls: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Self:
-        """Return statistics with published counts, means and standard deviations (n - 1).
+        """Build statistics from published counts, means and standard deviations (n - 1).
 
         Examples
         --------
@@ -186,7 +186,7 @@ class ArmStats:
         return stats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data from which `from_dict` makes equal statistics; mean and std are there for the reader."""
+        """Return plain data from which `from_dict` rebuilds equal statistics; mean and std are for human readers."""
         return {
             "assigned": self.assigned.tolist(),
             "pulls": self.pulls.tolist(),
@@ -197,7 +197,7 @@ class ArmStats:
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Return the statistics that `to_dict` described."""
+        """Rebuild statistics from the data of `to_dict`."""
         try:
             assigned, pulls = (_counts(data[name]) for name in ("assigned", "pulls"))
             sums = np.array(data["sums"], dtype=np.float64)
@@ -232,7 +232,7 @@ class ArmStats:
         return f"ArmStats({', '.join(f'{name}={getattr(self, name).tolist()}' for name in shown)})"
 
     def _may_contain(self, arm: int, reward: float) -> bool:
-        """Say whether the other rewards would have a spread at all; a single reward must be this one."""
+        """Return whether the reward can be one of the arm's: equal to a single one, or leaving a variance >= 0."""
         rest = int(self.pulls[arm]) - 1
         total, squares = self._sums[0, arm], self._sums[2, arm]
         if rest == 0:
@@ -269,7 +269,7 @@ def checked_reward(reward: Any) -> float:
 
 
 def _counts(values: Any) -> IntArray:
-    """Return counts from plain data; anything but a list of whole numbers is a ValueError."""
+    """Return counts from plain data; raise ValueError for anything but a list of whole numbers."""
     if not isinstance(values, list) or not all(type(x) is int and 0 <= x <= LARGEST_COUNT for x in values):
         raise ValueError("counts must be a list of whole numbers")
     return np.array(values, dtype=np.int64)
@@ -277,7 +277,7 @@ def _counts(values: Any) -> IntArray:
 
 @cache
 def _moments() -> ModuleType:
-    """Load the kernel when the first reward comes, and cheaply ever after."""
+    """Import the kernel on first use, when the first reward arrives; later calls are cheap."""
     from equipoise.kernels import moments
 
     return moments

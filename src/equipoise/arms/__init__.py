@@ -1,4 +1,4 @@
-"""Arms to simulate with: what their rewards are drawn from, and their true means and standard deviations."""
+"""Arms for simulations: distributions that rewards are drawn from, with their true means and standard deviations."""
 
 from equipoise.arms.arms import Arms, Drawing
 from equipoise.arms.distributions import Distributions

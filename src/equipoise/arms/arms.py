@@ -1,4 +1,4 @@
-"""What all kinds of arms have in common."""
+"""Define what all kinds of arms share: the base class, its checks, and the form that compiled loops read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Arms(ABC):
     Attributes
     ----------
     mean, std : array (n_arms,)
-        What an experiment tries to find out.
+        The true values, which an experiment estimates.
     names : tuple of str or None
-        What the arms are called, if they have names; charts and frames use them.
+        Names of the arms, if any; charts and frames use them.
     """
 
     mean: FloatArray
@@ -40,26 +40,26 @@ class Arms(ABC):
 
     @abstractmethod
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
 
     @cached_property
     def drawing(self) -> Drawing:
-        """The arms as the compiled loop sees them, made once."""
+        """The arms in the form that the compiled loop reads, built once."""
         return self.make_drawing()
 
     def __getstate__(self) -> dict[str, Any]:
-        # The drawing is made again where it is used: arrays of a pickle may be read-only, and kernels were compiled for
-        # arrays that can be written.
+        # Rebuild the drawing after unpickling: arrays from a pickle may be read-only, and kernels are compiled for
+        # writable arrays.
         return {name: value for name, value in vars(self).items() if name != "drawing"}
 
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
-        """Return the rewards that belong to uniform numbers in (0, 1), for arms that only Python can draw from."""
+        """Return the rewards for uniform numbers in (0, 1), for arms that only Python can draw from."""
         raise InvalidInput(f"arm {arm} of {type(self).__name__} is drawn in compiled code")
 
     def rewards(self, arm: int, *, seed: int, replication: int = 0, first: int = 0, count: int = 1) -> FloatArray:
         """Return the rewards numbered first, ..., first + count - 1 of an arm in a replication.
 
-        They are those that `simulate` hands out, to every policy.
+        They are the ones that `simulate` gives to every policy.
 
         Examples
         --------
@@ -95,9 +95,9 @@ class Arms(ABC):
                 raise InvalidInput.of("rewards", f"must be finite; got {got} from arm {arm} of {type(self).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the arms are as plain data, for records of a simulation."""
+        """Return the arms as plain data, for records of a simulation."""
         values = {field.name: plain(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        if self.names is None:  # so arms without names are described as before there were any
+        if self.names is None:  # keeps records of arms without names as they were before names existed
             values.pop("names", None)
         return {"name": type(self).__name__} | values
 
@@ -114,15 +114,15 @@ class Arms(ABC):
 
 
 def keep(arms: Arms, **values: Any) -> None:
-    """Put checked values in their fields, for `__post_init__` only; arrays are copied, so that nobody changes them."""
+    """Store checked values in their fields, for `__post_init__` only; arrays are copied, so that they cannot change."""
     for name, value in values.items():
         object.__setattr__(arms, name, value.copy() if isinstance(value, np.ndarray) else value)
 
 
 def keep_moments(arms: Arms, mean: FloatArray, std: FloatArray) -> None:
-    """Put means and standard deviations in their fields, for `__post_init__` only, if statistics can hold them."""
+    """Store means and standard deviations, for `__post_init__` only; raise if statistics could not hold them."""
     for name, values in (("mean", mean), ("std", std)):
-        # Written so that NaN is refused too.
+        # Written so that NaN is rejected too.
         wrong = ~(np.abs(values) <= LARGEST_REWARD)
         if wrong.any():
             arm = int(wrong.argmax())
@@ -133,7 +133,7 @@ def keep_moments(arms: Arms, mean: FloatArray, std: FloatArray) -> None:
 
 
 def checked_names(names: Any, n_arms: int) -> tuple[str, ...] | None:
-    """Return the names of arms, if there are any: one per arm, all different."""
+    """Return the arms' names, or None; raise unless there is one per arm and all differ."""
     if names is None:
         return None
     if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
@@ -150,7 +150,7 @@ def checked_names(names: Any, n_arms: int) -> tuple[str, ...] | None:
 
 
 class Drawing(NamedTuple):
-    """Arms as the compiled loop sees them: a kind and four numbers per arm, and a pool of rewards to resample."""
+    """Arms in the form that the compiled loop reads: a kind and four numbers per arm, and a pool to resample."""
 
     kind: IntArray
     shape: FloatArray
@@ -158,7 +158,7 @@ class Drawing(NamedTuple):
 
 
 def drawing_of(kind: int, *numbers: ArrayLike) -> Drawing:
-    """Return arms of one kind; each of its numbers comes as one per arm."""
+    """Return arms of one kind; each argument has one value per arm."""
     rows = [np.asarray(row, dtype=np.float64) for row in numbers]
     shape = np.zeros((reward_kernel().SHAPE_ROWS, rows[0].size))
     for k, row in enumerate(rows):
@@ -168,7 +168,7 @@ def drawing_of(kind: int, *numbers: ArrayLike) -> Drawing:
 
 @cache
 def reward_kernel() -> ModuleType:
-    """Return the module that draws rewards; numba takes its time to load, so only now."""
+    """Return the module that draws rewards, imported on first use because numba loads slowly."""
     from equipoise.kernels import rewards
 
     return rewards

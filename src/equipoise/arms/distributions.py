@@ -1,4 +1,4 @@
-"""Arms that draw from any distribution with a quantile function."""
+"""Arms with arbitrary distributions, sampled by their quantile functions."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from equipoise.errors import InvalidInput
 from equipoise.serialization import plain
 
 _GRID = np.concatenate([[1e-6, 1e-3], (np.arange(32) + 0.5) / 32, [1 - 1e-3, 1 - 1e-6]])
-"""Where distributions are compared; never change it, or runs saved before are taken for those of other arms."""
+"""Where distributions are compared. Never change it: saved runs would no longer match their arms."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Distributions(Arms):
     """Arms with any distributions that have `mean()`, `std()` and `ppf(uniform)`, such as scipy's frozen ones.
 
-    Rewards are made 256 at a time in Python, which is slower than the other kinds of arms but no less exact.
+    Rewards are drawn in Python, 256 at a time, which is slower than the other kinds of arms but no less exact.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Distributions(Arms):
         One per arm. Arms are equal if the distributions have the same names, parameters, means, standard deviations
         and quantiles, the last to nine digits.
     names : sequence of str, optional
-        What the arms are called.
+        Names of the arms.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Distributions(Arms):
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
-    if TYPE_CHECKING:  # lists are welcome; the fields hold tuples
+    if TYPE_CHECKING:  # accepts lists; the fields hold tuples
 
         def __init__(self, *, distributions: Sequence[Any], names: Sequence[str] | None = None) -> None: ...
 
@@ -62,14 +62,14 @@ class Distributions(Arms):
         mean, std = ([_number(d, name, arm) for arm, d in enumerate(given)] for name in ("mean", "std"))
         keep(self, distributions=given, names=checked_names(self.names, len(given)))
         keep_moments(self, *checks.means_and_stds(mean, std))
-        self._described  # noqa: B018  (what is wrong with a quantile function is found now)
+        self._described  # noqa: B018  (find a broken quantile function now)
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         return drawing_of(reward_kernel().EXTERNAL, np.zeros(self.n_arms))
 
     def external_rewards(self, arm: int, uniform: FloatArray) -> FloatArray:
-        """Return the quantiles that belong to uniform numbers."""
+        """Return the quantiles at the given uniform numbers."""
         rewards = np.asarray(self.distributions[arm].ppf(uniform), dtype=np.float64)
         if rewards.shape != uniform.shape:
             raise InvalidInput(
@@ -79,7 +79,7 @@ class Distributions(Arms):
         return rewards
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the arms are, as far as plain data can say it: names, parameters and a digest of quantiles."""
+        """Return the arms as far as plain data can describe them: names, parameters and a digest of quantiles."""
         data: dict[str, Any] = {"name": "Distributions", "distributions": list(self._described)}
         data |= {"mean": plain(self.mean), "std": plain(self.std)}
         return data if self.names is None else data | {"names": plain(self.names)}
@@ -103,7 +103,7 @@ def _number(distribution: Any, name: str, arm: int) -> float:
 
 
 def _words(distribution: Any) -> str:
-    """Return name and parameters of a distribution; of one that is not scipy's, the name of its class."""
+    """Return a distribution's name and parameters; if it is not scipy's, its class name."""
     family = getattr(distribution, "dist", None)
     if family is None:
         return type(distribution).__name__
@@ -113,6 +113,6 @@ def _words(distribution: Any) -> str:
 
 
 def _digest(quantiles: FloatArray) -> str:
-    """Return a fingerprint of quantiles, to nine digits: the last ones differ between versions of scipy."""
+    """Return a fingerprint of quantiles, to nine digits: further digits differ between versions of scipy."""
     # Adding 0 makes -0 and 0 the same.
     return hashlib.sha256(" ".join(f"{x + 0.0:.8e}" for x in quantiles.tolist()).encode()).hexdigest()[:16]

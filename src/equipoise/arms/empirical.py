@@ -25,9 +25,9 @@ class Empirical(Arms):
     Parameters
     ----------
     values : sequence of arrays
-        The rewards of each arm; arms need not have equally many.
+        The rewards of each arm; arms may have different numbers.
     names : sequence of str, optional
-        What the arms are called.
+        Names of the arms.
 
     Examples
     --------
@@ -49,23 +49,22 @@ class Empirical(Arms):
             raise InvalidInput.of("values", "must have at least one arm; got none")
         values = tuple(_rewards_of(arm, rewards) for arm, rewards in enumerate(self.values))
         keep(self, values=values, names=checked_names(self.names, len(values)))
-        # The rewards resampled are all there is, so their spread has the divisor n.
+        # The resampled rewards are the whole population, so the spread has the divisor n.
         with np.errstate(over="ignore", invalid="ignore"):
             mean, std = (np.array([measure(rewards) for rewards in values]) for measure in (np.mean, np.std))
         keep_moments(self, mean, std)
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str], *, arm: str = "arm", reward: str = "reward") -> Empirical:
-        """Return arms with the rewards of a CSV file that has one row per participant.
+        """Read arms from the rewards in a CSV file with one row per participant.
 
         Parameters
         ----------
         path : path
-            A file with a header line. Other columns and blank lines are passed over; what is wrong is told with its
-            line.
+            A file with a header line. Other columns and blank lines are ignored; errors name the line.
         arm, reward : str
-            Columns that hold the arm's name and the reward, in any case. Arms are numbered in the order in which they
-            appear.
+            Columns that hold the arm's name and the reward, matched case-insensitively. Arms are numbered in order of
+            appearance.
         """
         rows = CsvRows(decoded(Path(path).read_bytes(), str(path)), str(path), (arm, reward))
         return cls._from_pairs(
@@ -74,13 +73,13 @@ class Empirical(Arms):
 
     @classmethod
     def from_frame(cls, frame: Any, *, arm: str = "arm", reward: str = "reward") -> Empirical:
-        """Return arms with the rewards of a frame with one row per participant.
+        """Build arms from the rewards in a frame with one row per participant.
 
         Parameters
         ----------
         frame : polars or pandas frame, or mapping of column names to sequences
         arm, reward : str
-            Columns that hold the arm's name and the reward. Arms are numbered in the order in which they appear.
+            Columns that hold the arm's name and the reward. Arms are numbered in order of appearance.
 
         Examples
         --------
@@ -101,7 +100,7 @@ class Empirical(Arms):
 
     @classmethod
     def _from_pairs(cls, rows: Any, *, reward: str, source: str) -> Empirical:
-        """Return arms from (place, arm, reward) rows; the place is what errors call the row."""
+        """Build arms from (place, arm, reward) rows; errors refer to a row by its place."""
         rewards: dict[str, list[float]] = {}
         for place, name, given in rows:
             if _is_missing(name) or not str(name).strip():
@@ -119,7 +118,7 @@ class Empirical(Arms):
 
     @classmethod
     def from_rows(cls, rewards: Mapping[str, Sequence[float]]) -> Empirical:
-        """Return arms from a mapping of arm names to rewards.
+        """Build arms from a mapping of arm names to rewards.
 
         Examples
         --------
@@ -129,14 +128,14 @@ class Empirical(Arms):
         return cls(values=tuple(np.asarray(x, dtype=float) for x in rewards.values()), names=tuple(rewards))
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         counts = np.array([rewards.size for rewards in self.values], dtype=np.float64)
         first = np.concatenate([[0.0], np.cumsum(counts)[:-1]])
         return drawing_of(reward_kernel().EMPIRICAL, first, counts)._replace(pool=np.concatenate(self.values))
 
 
 def _is_missing(name: Any) -> bool:
-    """Say whether a cell of a frame is empty: None, NaN, which is unlike itself, or pandas' NA, which will not say."""
+    """Return whether a frame's cell is empty: None, NaN (unequal to itself), or pandas' NA (no truth value)."""
     try:
         return name is None or bool(name != name)
     except TypeError:

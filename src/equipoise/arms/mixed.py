@@ -15,13 +15,13 @@ from equipoise.serialization import plain
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Mixed(Arms):
-    """Arms of several kinds, one after another.
+    """Arms of several kinds, concatenated.
 
     Parameters
     ----------
     parts : sequence of Arms
     names : sequence of str, optional
-        What the arms are called; by default the names of the parts, if all have names and no two are the same.
+        Names of the arms; by default those of the parts, if all have names and no two are the same.
 
     Examples
     --------
@@ -49,10 +49,10 @@ class Mixed(Arms):
         return names if len(set(names)) == sum(part.n_arms for part in self.parts) else None
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         shapes, pooled = [], 0
         for kind, shape, pool in (part.drawing for part in self.parts):
-            # A stretch of the pool starts where it did, after the pools of the parts before.
+            # Shift slices of the pool by the size of the pools before.
             moved = shape.copy()
             moved[0, kind == reward_kernel().EMPIRICAL] += pooled
             shapes.append(moved)

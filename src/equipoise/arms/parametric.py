@@ -1,4 +1,4 @@
-"""Arms whose rewards come from a distribution with parameters: Gaussian, uniform, beta and Bernoulli."""
+"""Arms with parametric distributions: Gaussian, uniform, beta and Bernoulli."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gaussian(Arms):
     std: FloatArray
     names: tuple[str, ...] | None = None
 
-    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+    if TYPE_CHECKING:  # accepts lists; the fields hold arrays
 
         def __init__(self, *, mean: ArrayLike, std: ArrayLike, names: Sequence[str] | None = None) -> None: ...
 
@@ -39,13 +39,13 @@ class Gaussian(Arms):
         keep(self, names=checked_names(self.names, mean.size))
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         return drawing_of(reward_kernel().GAUSSIAN, self.mean, self.std)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class UniformBetween(Arms):
-    """Arms with rewards uniform on an interval each.
+    """Arms with uniform rewards, each on its own interval.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class UniformBetween(Arms):
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
-    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+    if TYPE_CHECKING:  # accepts lists; the fields hold arrays
 
         def __init__(self, *, low: ArrayLike, high: ArrayLike, names: Sequence[str] | None = None) -> None: ...
 
@@ -70,13 +70,13 @@ class UniformBetween(Arms):
             keep_moments(self, (low + high) / 2, (high - low) / np.sqrt(12))
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         return drawing_of(reward_kernel().UNIFORM, self.low, self.high)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Beta(Arms):
-    """Arms with beta-distributed rewards, stretched to an interval each; [0, 1] by default.
+    """Arms with beta-distributed rewards, each scaled to its own interval; [0, 1] by default.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Beta(Arms):
     mean: FloatArray = dataclasses.field(init=False, repr=False)
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
-    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+    if TYPE_CHECKING:  # accepts lists; the fields hold arrays
 
         def __init__(
             self,
@@ -116,17 +116,17 @@ class Beta(Arms):
         keep_moments(self, *_beta_moments(a, b, low, high))
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         return drawing_of(reward_kernel().BETA, self.a, self.b, self.low, self.high)
 
 
 def _beta_moments(a: FloatArray, b: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return means and standard deviations, also where the product of a and b is no ordinary number."""
+    """Return means and standard deviations, even where the product of a and b overflows or underflows."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         width, total, product = high - low, a + b, a * b
         mean, std = low + width * a / total, width * np.sqrt(product / (total + 1)) / total
         ordinary = (product > 1e-290) & (product < 1e290) & (total < 1e290)
-        # Of tiny and huge numbers only the quotients are safe, which round a little differently.
+        # With tiny or huge numbers only the quotients are safe; they round slightly differently.
         share, rest = 1 / (1 + b / a), 1 / (1 + a / b)
         stable = width * np.sqrt(share) * np.sqrt(rest) / (np.sqrt(2) * np.sqrt(a / 2 + b / 2 + 0.5))
         return np.where(ordinary, mean, low + width * share), np.where(ordinary, std, stable)
@@ -151,7 +151,7 @@ def _interval(low: ArrayLike, high: ArrayLike, *, size: int | None = None) -> tu
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Bernoulli(Arms):
-    """Arms that pay 1 with a probability, their mean, and 0 otherwise.
+    """Arms with reward 1 with a probability, their mean, and 0 otherwise.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class Bernoulli(Arms):
     names: tuple[str, ...] | None = None
     std: FloatArray = dataclasses.field(init=False, repr=False)
 
-    if TYPE_CHECKING:  # lists are welcome; the fields hold arrays
+    if TYPE_CHECKING:  # accepts lists; the fields hold arrays
 
         def __init__(self, *, mean: ArrayLike, names: Sequence[str] | None = None) -> None: ...
 
@@ -173,7 +173,7 @@ class Bernoulli(Arms):
         keep(self, names=checked_names(self.names, mean.size))
 
     def make_drawing(self) -> Drawing:
-        """Return the arms as the compiled loop sees them."""
+        """Return the arms in the form that the compiled loop reads."""
         return drawing_of(reward_kernel().BERNOULLI, self.mean)
 
 

@@ -1,6 +1,6 @@
 """Charts of allocations, frontiers, runs and simulations: compute a small record, then draw it with Altair.
 
-Records need nothing but numpy; drawing needs the extra ``charts``. Every chart can be read without colour.
+Records need only numpy; drawing needs the extra ``charts``. Every chart can be read without colour.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Mean and band over replications: computed, in words, and drawn."""
+"""Compute, describe and draw the mean and quantile band of a quantity over replications."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Band:
 
     @property
     def has_width(self) -> bool:
-        """Whether there is a band to draw; not so with one replication."""
+        """Whether there is a band to draw; with one replication there is not."""
         return bool((self.high > self.low).any())
 
 
@@ -39,7 +39,7 @@ def band_of(values: FloatArray, quantiles: Sequence[float]) -> Band:
 
 
 def band_words(count: int, quantiles: tuple[float, float], *, mean: str, band: str, is_drawn: bool) -> str:
-    """Return a subtitle that says what is drawn of the replications.
+    """Return a subtitle that describes the line and the band.
 
     Examples
     --------
@@ -57,9 +57,10 @@ def band_words(count: int, quantiles: tuple[float, float], *, mean: str, band: s
 
 
 def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any) -> list[Any]:
-    """Return a layer for each of the values of a field, with its colour: the area between low and high.
+    """Return one layer per value of a field, in its colour: the area between low and high.
 
-    One layer with a scale of colours would be less, but its legend and that of the lines become one without dashes.
+    A single layer with a colour scale would be shorter, but its legend would merge with that of the lines and lose the
+    dashes.
     """
     only = altair().FieldEqualPredicate
     return [
@@ -71,6 +72,6 @@ def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any) -> list[
 
 
 def finite(value: float, *, above: float = -np.inf) -> float | None:
-    """Return a number as charts want it: None, which leaves a gap, if it is not finite or not above a bound."""
+    """Return a number for a chart; None, which leaves a gap, if it is not finite or not above a bound."""
     number = float(value)
     return number if np.isfinite(number) and number > above else None

@@ -1,4 +1,4 @@
-"""How policies do over time: a metric against the number of pulls, with a band  [Sect. 5, Fig. 3 left, 7, 8]."""
+"""Draw policies over time: a metric against the number of pulls, with a band  [Sect. 5, Fig. 3 left, 7, 8]."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def curves_record(
     metric : str
         One of `METRICS`.
     reward_weight : float, optional
-        Needed by metrics that compare with the optimum, which are all but reward, errors and ranking.
+        Needed by metrics that compare with the optimum: all but reward, errors and ranking.
     policies : sequence of Policy, optional
-        Those to show, in this order; all by default.
+        Policies to show, in this order; all by default.
     names : sequence of str, optional
-        What to call them; by default their names, with the parameters in which they differ.
+        Names of the policies; by default their class names, with the parameters in which they differ.
     quantiles : pair of float
 
     Examples
@@ -112,7 +112,7 @@ def curves_record(
 
 
 def curves_chart(record: CurvesRecord, *, log_scale: bool = False, band: bool = True) -> AnyChart:
-    """Draw a line for each policy over a logarithmic axis of pulls; where a mean is infinite there is none.
+    """Draw a line for each policy over a logarithmic axis of pulls, with gaps where a mean is infinite.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The frontier of reward and error, and the shares along it  [Sect. 2, Fig. 3 right]."""
+"""Draw the frontier of reward and error, the shares along it, and policies against it  [Sect. 2, Fig. 3 right]."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ERROR_TITLE = "error (average error of the means, times the square root of pulls
 REWARD_TITLE = "average reward per pull"
 
 MOST_BANDS = 12
-"""Arms up to which the bands of `shares_chart` can be told apart."""
+"""Largest number of arms for which the bands of `shares_chart` can be told apart."""
 
 
 @dataclass(frozen=True)
 class FrontierRecord:
-    """The frontier at some weights, to be marked, and on a grid fine enough for a smooth curve."""
+    """The frontier at some marked weights, and on a grid fine enough for a smooth curve."""
 
     arms: tuple[str, ...]
     mean: FloatArray
@@ -51,9 +51,9 @@ def frontier_record(
     arms: Sequence[str] | None = None,
     up_to_weight: float = 0.99,
 ) -> FrontierRecord:
-    """Return the frontier at the given weights (0, 0.1, ..., 1 by default), its curve, and what equal shares give.
+    """Return the frontier at the given weights (0, 0.1, ..., 1 by default), its curve, and the point of equal shares.
 
-    The curve goes at least to `up_to_weight` and to the largest given weight below 1.
+    The curve extends at least to `up_to_weight` and to the largest given weight below 1.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def frontier_record(
     means, stds = checks.means_and_stds(mean, std)
     weights = np.linspace(0, 1, 11) if reward_weights is None else reward_weights
     marked = frontier(means, stds, reward_weights=weights, floor=floor)
-    # The error grows without end as the weight goes to 1, so the grid is even in log(1 - weight) and stops before.
+    # The error grows without bound as the weight goes to 1, so the grid is even in log(1 - weight) and stops before.
     last = max(up_to_weight, marked.reward_weight[marked.reward_weight < 1].max(initial=0))
     grid = np.append(1 - np.geomspace(1, 1 - last, 200), 1.0)
     equal = np.full(means.size, 1 / means.size)
@@ -80,7 +80,7 @@ def frontier_record(
 
 
 def frontier_chart(record: FrontierRecord) -> AnyChart:
-    """Draw reward against error: the best that can be had, with weights on the curve, and equal shares below it."""
+    """Draw reward against error: the optimum as a curve marked with weights, and equal shares below it."""
     return style.styled(_frontier(record))
 
 
@@ -120,7 +120,7 @@ def curve_layers(
     size: float = 60,
     gap: float = 6,
 ) -> tuple[Any, ...]:
-    """Return axes of error and reward that also hold other errors, and the layers of the curve with its weights."""
+    """Return axes of error and reward with room for further errors, and the layers of the curve with its weights."""
     alt = style.altair()
     line = _finite_rows(record.curve)
     if not line:
@@ -140,7 +140,7 @@ def curve_layers(
     marked = _spread_out(_finite_rows(record.marked), kind)
     marks = alt.Chart(alt.Data(values=marked)).encode(x=x, y=y, tooltip=tooltip)
     points = marks.mark_point(color=colour, filled=True, opacity=1, size=size)
-    # Nothing lies above a frontier, so that is where its labels go.
+    # Nothing lies above a frontier, so its labels go there.
     weights = marks.mark_text(align="right", dx=-gap, dy=-gap, color="black").encode(text=alt.Text("reward_weight:Q"))
     return x, y, [curve, points, weights]
 
@@ -154,7 +154,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
         for weight, share in zip(weights, shares[:, place], strict=True)
     ]
     top = 1 - np.cumsum(shares, axis=1) + shares
-    # A band is named where it is widest, away from the edges of the picture.
+    # Label a band where it is widest, away from the edges of the picture.
     inside = np.flatnonzero((weights >= 0.04) & (weights <= 0.7))
     widest = [int(inside[shares[inside, place].argmax()]) for place in range(len(record.arms))]
     names = style.labels(record.arms)
@@ -190,7 +190,7 @@ def _shares(record: FrontierRecord) -> AnyChart:
 
 
 def _finite_rows(curve: Frontier) -> list[dict[str, float]]:
-    """Return the points of a frontier in the order of their weights, without those of infinite error."""
+    """Return the points of a frontier in order of weight, without those of infinite error."""
     columns = zip(curve.reward_weight, curve.reward, curve.error, strict=True)
     return [
         {"reward_weight": round(float(weight), 6), "reward": float(reward), "error": float(error)}
@@ -200,7 +200,7 @@ def _finite_rows(curve: Frontier) -> list[dict[str, float]]:
 
 
 def _spread_out(rows: list[dict[str, float]], kind: str) -> list[dict[str, float]]:
-    """Return those rows that lie far enough from the one before for their labels not to touch."""
+    """Return the rows that lie far enough from the previous one for their labels not to touch."""
     scale = math.log if kind == "log" else float
     points = np.array([(scale(row["error"]), row["reward"]) for row in rows]).reshape(-1, 2)
     extent = np.ptp(points, axis=0) if rows else np.ones(2)
@@ -216,7 +216,7 @@ def _spread_out(rows: list[dict[str, float]], kind: str) -> list[dict[str, float
 class PolicyFrontierRecord:
     """The frontier of the optimum, and mean reward and error of policies: arrays (n_policies, n_steps).
 
-    Policies with the same name in `series` belong together: those that differ in their reward weight alone.
+    Policies with the same name in `series` belong together: they differ only in their reward weight.
     """
 
     frontier: FrontierRecord
@@ -246,9 +246,9 @@ def policy_frontier_record(
     reward_weights : array, optional
         Weights to mark on the frontier; those of the policies by default, or 0, 0.1, ..., 1 if they have none.
     policies : sequence of Policy, optional
-        Those to show; all by default.
+        Policies to show; all by default.
     names : sequence of str, optional
-        What to call each of them; policies with the same name are joined by a line.
+        Names of the policies; policies with the same name are joined by a line.
 
     Examples
     --------
@@ -284,10 +284,10 @@ def policy_frontier_record(
 
 
 def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
-    """Draw the frontier with its weights, and a mark for each policy at each of the steps.
+    """Draw the frontier with its weights, and a mark for each policy at each step.
 
-    Policies that belong together are joined by a line at each step; one that stands alone is joined over the steps,
-    and its marks grow with them. A policy of infinite error has no place on the chart and is named below the title.
+    Policies that belong together are joined by a line at each step; a single policy is joined over the steps, and its
+    marks grow with them. A policy with infinite error cannot be drawn and is named below the title.
     """
     alt = style.altair()
     names = list(dict.fromkeys(record.series))
@@ -313,7 +313,7 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     base = base.encode(color=alt.Color("policy:N", scale=colours, legend=key))
     joined = base.mark_line(strokeWidth=1.2).encode(detail="line:N", order="order:Q")
-    # Open marks, under the curve: several policies may be at the same place, and that is the curve's.
+    # Open marks, under the curve: several policies may coincide on the curve.
     marks = base.mark_point(opacity=1, strokeWidth=2).encode(
         shape=alt.Shape("policy:N", scale=shapes, legend=key),
         tooltip=["label:N", *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("step", "reward", "error"))],
@@ -336,7 +336,7 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
 
 
 def _weight_beyond(errors: FloatArray, runs: Runs) -> float:
-    """Return a weight at which the curve is at least as long as the policies' errors need."""
+    """Return a weight up to which the curve covers the policies' errors."""
     largest = float(errors[np.isfinite(errors)].max(initial=0.0))
     try:
         return max(0.99, min(weight_for_error(runs.true_mean, runs.true_std, error=largest), 1 - 1e-12))
@@ -345,7 +345,7 @@ def _weight_beyond(errors: FloatArray, runs: Runs) -> float:
 
 
 def _notes(record: PolicyFrontierRecord) -> list[str]:
-    """Return the lines below the title: what is drawn, and what could not be."""
+    """Return the lines below the title: what is drawn, and what could not be drawn."""
     replications = (
         "one replication" if record.n_replications == 1 else f"mean of {record.n_replications:,} replications"
     )

@@ -1,4 +1,4 @@
-"""What participants gain against what researchers lose: one point per way to run an experiment, named on the chart."""
+"""Draw what participants gain against what researchers lose: one labelled point per way to run an experiment."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from equipoise.charts.style import BLUE, GREY, VERMILION, AnyChart, altair, styl
 from equipoise.errors import InvalidInput
 
 DIAL, RIVAL, OTHER, START = "dial", "rival", "other", "start"
-"""Kinds of points: positions of the dial, and of another one, both joined by lines; other ways; and the start."""
+"""Kinds of points: settings of the dial and of a rival dial, each joined by a line; other ways; and the start."""
 
 _SHAPES = {RIVAL: "triangle-up", OTHER: "square", DIAL: "circle", START: "diamond"}
 _COLOURS = {RIVAL: VERMILION, OTHER: VERMILION, DIAL: BLUE, START: "black"}
 
 
 class WayToRun(NamedTuple):
-    """A way to run an experiment: what it is called, and how it does against another way.
+    """A way to run an experiment: its name, and how it compares with another way.
 
-    The name stands to the right of the point, or with `name_left` to the left. A point among many that is not
-    `is_named` has it in its tooltip alone. Errors are standard errors.
+    The name is drawn to the right of the point, or with `name_left` to the left. A point among many without `is_named`
+    shows it only in its tooltip. Errors are standard errors.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class WayToRun(NamedTuple):
 
 @dataclass(frozen=True)
 class GainsAndLossesRecord:
-    """Ways to run an experiment, and the most that can be gained at each loss.
+    """Ways to run an experiment, and the largest possible gain at each loss.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class GainsAndLossesRecord:
     subtitle : list of str
     ways : tuple of WayToRun
     gain_title, gain_format : str
-        Of the axis.
+        Title and number format of the axis.
     best_gain, best_loss : arrays
-        The curve of the optimum; empty for none.
+        The curve of the optimum; empty for no curve.
     """
 
     title: str
@@ -66,12 +66,12 @@ class GainsAndLossesRecord:
 
 
 def gains_and_losses_chart(record: GainsAndLossesRecord, *, big: bool = False) -> AnyChart:
-    """Draw gain over loss, with names beside the points and no legend.
+    """Draw gain over loss, with names beside the points instead of a legend.
 
     Parameters
     ----------
     big : bool
-        With larger letters and marks, and words below the names, for the top of a page. The line of the dial then
+        Use larger letters and marks, and words below the names, for the top of a page. The line of the dial then
         begins at the start.
     """
     alt = altair()
@@ -81,7 +81,7 @@ def gains_and_losses_chart(record: GainsAndLossesRecord, *, big: bool = False) -
     best = [(float(a), float(b)) for a, b in zip(record.best_loss[is_shown], record.best_gain[is_shown], strict=True)]
     high = max([way.gain + way.gain_error for way in record.ways] + [gain for _, gain in best])
     low = min(way.gain for way in record.ways)
-    # Names need room where they stand: below the lowest point, and to the right of those that are far out.
+    # Names need space: below the lowest point, and to the right of points that are far out.
     is_wide = any(way.loss > 0.8 * far and way.is_named and not way.name_left for way in record.ways) or bool(best)
     x = alt.X(
         "loss:Q",
@@ -157,7 +157,7 @@ def _rows(record: GainsAndLossesRecord, kind: str) -> list[dict[str, Any]]:
 
 
 def _errors(base: Any, colour: str) -> list[Any]:
-    """Return a line of one standard error each way, across and upright."""
+    """Return horizontal and vertical bars of one standard error each way."""
     return [
         base.mark_rule(color=colour, strokeWidth=1.2).encode(x="low:Q", x2="high:Q"),
         base.mark_rule(color=colour, strokeWidth=1.2).encode(y="gain_low:Q", y2="gain_high:Q"),
@@ -169,7 +169,7 @@ def _line(rows: list[dict[str, Any]], x: Any, y: Any, **style: Any) -> Any:
 
 
 def _names(rows: list[dict[str, Any]], x: Any, y: Any, colour: str, size: int, *, with_words: bool) -> list[Any]:
-    """Return the names and words of points, beside them and the lines of their errors."""
+    """Return the names and words of points, clear of the points and their error bars."""
     alt = altair()
     layers = []
     for is_left in (False, True):
@@ -183,7 +183,7 @@ def _names(rows: list[dict[str, Any]], x: Any, y: Any, colour: str, size: int, *
         base = alt.Chart(alt.Data(values=some)).encode(x=x, y=y)
         style = {"align": "right", "dx": -0.8 * size} if is_left else {"align": "left", "dx": 0.8 * size}
         style |= {"dy": 0.35 * size, "fontSize": size, "fontWeight": "bold"}
-        # White letters behind the others keep lines away from them.
+        # A white outline behind the letters keeps lines away from them.
         layers += [
             base.mark_text(**style, color="white", stroke="white", strokeWidth=4).encode(text="name:N"),
             base.mark_text(**style, color=colour).encode(text="name:N"),
@@ -195,7 +195,7 @@ def _names(rows: list[dict[str, Any]], x: Any, y: Any, colour: str, size: int, *
 
 
 def _best(best: list[tuple[float, float]], x: Any, y: Any, size: int) -> list[Any]:
-    """Return the curve of the optimum with its name at the end."""
+    """Return the curve of the optimum, labelled at its end."""
     if not best:
         return []
     alt = altair()

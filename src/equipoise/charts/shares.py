@@ -1,4 +1,4 @@
-"""The best allocation as bars, beside the means and spreads that explain it  [Sect. 2, Fig. 4]."""
+"""Draw shares as bars and dots: the optimal allocation, and the final shares of runs  [Sect. 2, Fig. 4]."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from equipoise.policies import Policy
 
 MOST_BARS = 80
-"""Arms that are shown; of more, those with the largest shares."""
+"""Largest number of arms shown; of more, those with the largest shares."""
 
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """The best allocation for some arms and what it is worth."""
+    """The optimal allocation for some arms, and its value."""
 
     arms: tuple[str, ...]
     mean: FloatArray
@@ -51,14 +51,14 @@ def allocation_record(
     horizon: int | None = None,
     arms: Sequence[str] | None = None,
 ) -> AllocationRecord:
-    """Return the optimal allocation with all that the chart and the command show of it.
+    """Return the optimal allocation with everything that the chart and the command show.
 
     Parameters
     ----------
     mean, std, reward_weight, floor
         As in `equipoise.optimal_allocation`.
     horizon : int, optional
-        Number of pulls to divide into whole numbers.
+        Number of pulls to split into whole numbers.
     arms : sequence of str, optional
         Names of the arms; "1", "2", ... by default.
 
@@ -177,7 +177,7 @@ def final_shares_record(
     arms : sequence of str, optional
         Names of the arms; those of the runs by default, or "1", "2", ... if they have none.
     step : int, optional
-        Another checkpoint than the last.
+        Another checkpoint instead of the last.
 
     Examples
     --------
@@ -205,8 +205,8 @@ def final_shares_record(
 def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     """Draw a panel for each policy: a dot and a line for each arm's share, and the optimal share as a black bar.
 
-    Arms are in the order of their optimal shares. The axis is logarithmic if shares differ by a factor of ten or more
-    and all optimal ones are positive; an arm without pulls has a cross at the left edge.
+    Arms are ordered by optimal share. The axis is logarithmic if shares differ by a factor of ten or more and all
+    optimal ones are positive; an arm without pulls has a cross at the left edge.
     """
     alt = style.altair()
     largest_first = np.argsort(-record.optimum, kind="stable")[:MOST_BARS].tolist()
@@ -232,7 +232,7 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     few = len(largest_first) <= 12
     columns = style.even_columns(
         len(record.policies), most=4 if few else 6
-    )  # panels of many arms are tall enough as it is
+    )  # panels of many arms are tall enough already
     width = {1: 460, 2: 280, 3: 200}.get(columns, 150)
     step = 24 if few else 12
     kind = alt.Scale(type="log", domain=[edge, min(1.2 * largest, 1)], nice=False) if is_log else alt.Scale(zero=True)

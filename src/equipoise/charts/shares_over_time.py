@@ -1,4 +1,4 @@
-"""One arm's share over time: aimed at and given, on average over replications  [Sect. 5, Fig. 3 centre, Fig. 8]."""
+"""Draw an arm's share over time: target and frequency against the optimum  [Sect. 5, Fig. 3 centre, Fig. 8]."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def arm_share_record(
     ----------
     runs : Runs
     arm : int
-        Place of the arm, from 0.
+        Index of the arm, from 0.
     reward_weight : float
     policies, names, quantiles
         As in `curves_record`.
@@ -83,7 +83,7 @@ def arm_share_record(
 
 
 def arm_share_chart(record: ArmShareRecord, *, log_scale: bool = False) -> AnyChart:
-    """Draw for each policy the share aimed at and the share given over time, against the optimum."""
+    """Draw for each policy an arm's target and frequency over time, against the optimum."""
     alt = style.altair()
     lowest = 0.0 if log_scale else -np.inf
     best = np.full_like(record.target.mean, record.optimum)
@@ -131,12 +131,12 @@ KINDS = {
     "aimed at, from the estimates": style.VERMILION,
     "given so far": style.BLUE,
 }
-"""Three kinds of share of an arm, as a picture calls them, with their colours."""
+"""Three kinds of share of an arm, by their names in a picture, with their colours."""
 
 
 @dataclass(frozen=True)
 class TrackingRecord:
-    """A run looked at now and then: what each arm's share should be, is aimed at, and is."""
+    """A run at some of its steps: each arm's optimal share, target and frequency."""
 
     arms: tuple[str, ...]
     step: IntArray
@@ -147,7 +147,7 @@ class TrackingRecord:
 
 
 def tracking_chart(record: TrackingRecord) -> AnyChart:
-    """Draw for each arm the share aimed at and the share given over time, against the optimum."""
+    """Draw for each arm its target and frequency over time, against the optimum."""
     alt = style.altair()
     names = style.labels(record.arms)
     shares = (np.broadcast_to(record.optimum, record.target.shape), record.target, record.frequency)
@@ -156,7 +156,7 @@ def tracking_chart(record: TrackingRecord) -> AnyChart:
         for kind, by_arm in zip(KINDS, shares, strict=True)
         for place, name in enumerate(names)
         for step, share in zip(record.step, by_arm[:, place], strict=True)
-        if share > 0  # there is no 0 on a logarithmic axis; NaN is the time before there is a target
+        if share > 0  # a logarithmic axis has no 0; NaN means no target yet
     ]
     lines = kind_lines(
         alt.Chart(alt.Data(values=rows)), width=750, tooltip=["arm:N"], points=record.step.size < style.FEW_STEPS
@@ -171,7 +171,7 @@ def tracking_chart(record: TrackingRecord) -> AnyChart:
 
 
 def kind_lines(chart: Any, *, width: float, tooltip: list[Any], points: bool) -> Any:
-    """Return a line for each of the three kinds of share; x and y are still to be given."""
+    """Return a line for each of the three kinds of share; the caller sets x and y."""
     alt = style.altair()
     kinds = list(KINDS)
     colours = alt.Scale(domain=kinds, range=list(KINDS.values()))

@@ -1,4 +1,4 @@
-"""What all charts share: Altair itself, colours, axes, legends, and what policies and arms are called."""
+"""Provide what all charts share: Altair, colours, axes, legends, names of policies and arms, and saving to files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 AnyChart: TypeAlias = "alt.LayerChart | alt.HConcatChart | alt.FacetChart"
 
-# Colours of Okabe and Ito, which people with the common kinds of colour blindness tell apart.
+# Colours of Okabe and Ito, distinguishable with the common kinds of colour blindness.
 BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#6B6B6B"
 BANDS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#999999")
 
-# Styles of series, with colours dark enough for lines. There are 7 colours and 6 dashes or shapes, so that the first 42
-# series differ in one or the other.
+# Styles of series, with colours dark enough for lines. With 7 colours and 6 dashes or shapes, the first 42 series
+# differ in one or the other.
 LINES = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (14, 4), (4, 2, 1, 2, 1, 2))
 SHAPES = ("square", "triangle-up", "diamond", "cross", "triangle-down", "circle")
 
 FEW_STEPS = 8
-"""Lines over fewer steps have points on them: one step alone would not be seen."""
+"""Lines over fewer steps get points: a single step would be invisible."""
 
 
 def altair() -> Any:
-    """Return the module Altair, loaded when the first chart is drawn: it takes half a second."""
+    """Return the module Altair, imported when the first chart is drawn: it takes half a second."""
     require("altair")
     import altair
 
@@ -51,14 +51,14 @@ def require(package: str) -> None:
 
 
 def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
-    """Return a chart with a title, which should say what there is to see."""
+    """Return a chart with a title, which should state what the chart shows."""
     with_title: AnyChart = chart.properties(title=altair().Title(title, subtitle=subtitle))
     return with_title
 
 
 def styled(chart: Any) -> AnyChart:
-    """Return a finished chart with the look that all share; such a chart cannot be part of another."""
-    # All at once: every call of a method of Altair copies the chart.
+    """Return a finished chart in the common style; it can no longer be part of another chart."""
+    # One call: every method of Altair copies the chart.
     with_look: AnyChart = chart.configure(
         background="white",
         padding=16,
@@ -74,15 +74,15 @@ def styled(chart: Any) -> AnyChart:
 
 
 def taken_in_turn(styles: Sequence[Any], count: int) -> list[Any]:
-    """Return a style for each of `count` series, from the first again when they are used up."""
+    """Return a style for each of `count` series; styles repeat when they run out."""
     return [styles[k % len(styles)] for k in range(count)]
 
 
 def legend(names: Sequence[str], width: float, *, points: bool = False) -> Any:
-    """Return a legend above the picture, of points, or of lines that are long enough to see dashes."""
+    """Return a legend above the picture, of points, or of lines long enough to show dashes."""
 
     def taken(columns: int) -> float:
-        """Return about how wide the legend is: some pixels a letter, the symbol, and what lies between."""
+        """Return the approximate width of the legend: some pixels per letter, the symbols, and the gaps."""
         return sum(6.3 * max(map(len, names[k::columns])) + 54 for k in range(columns))
 
     columns = max(count for count in range(1, len(names) + 1) if count == 1 or taken(count) <= width)
@@ -101,7 +101,7 @@ def pulls_axis(step: IntArray) -> Any:
     """Return a logarithmic x axis over the steps."""
     alt = altair()
     first, last = float(step.min()), float(step.max())
-    # One step, or few that are close to each other, would leave the axis without extent.
+    # One step, or a few close together, would leave the axis without extent.
     domain = [first, max(last, 10.0)] if max(last, 10.0) > 1.5 * first else [first / 2, 2 * last]
     return alt.X(
         "step:Q",
@@ -112,7 +112,7 @@ def pulls_axis(step: IntArray) -> Any:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return the powers of ten from low to high; if they are few, also what is twice and five times as much.
+    """Return the powers of ten from low to high; if there are few, also their multiples by two and five.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def even_columns(count: int, most: int) -> int:
-    """Return the number of columns, at most `most`, that leaves the fewest gaps in a table of so many panels.
+    """Return the number of columns, at most `most`, that leaves the fewest gaps in a grid of panels.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def even_columns(count: int, most: int) -> int:
 
 
 def panels(chart: Any, field: str, names: Sequence[str], columns: int) -> Any:
-    """Return a chart once per name, side by side; a comma in a name begins a new line of its heading."""
+    """Return a chart once per name, side by side; a comma in a name starts a new line of its heading."""
     alt = altair()
     heading = alt.Header(labelExpr="split(datum.label, ', ')", labelLimit=400)
     return chart.facet(
@@ -147,7 +147,7 @@ def panels(chart: Any, field: str, names: Sequence[str], columns: int) -> Any:
 
 
 def arm_names(arms: Sequence[str] | None, n_arms: int) -> tuple[str, ...]:
-    """Return one name per arm: those given, or "1", "2", ..."""
+    """Return one name per arm: the given ones, or "1", "2", ..."""
     names = tuple(str(i + 1) for i in range(n_arms)) if arms is None else tuple(arms)
     if len(names) != n_arms or len(set(names)) != n_arms:
         raise InvalidInput(f"arms must be {n_arms} different names, one per arm; got {list(names)}")
@@ -155,12 +155,12 @@ def arm_names(arms: Sequence[str] | None, n_arms: int) -> tuple[str, ...]:
 
 
 def labels(arms: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what a picture calls the arms: bare numbers would say nothing."""
+    """Return the arms' names for a picture, where bare numbers would say nothing."""
     return tuple(f"arm {name}" for name in arms) if all(name.isdigit() for name in arms) else arms
 
 
 def policy_names(policies: Sequence[Policy], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return a different name for each policy: those given, or the shortest that tell them apart.
+    """Return a different name for each policy: the given ones, or the shortest that tell them apart.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def policy_names(policies: Sequence[Policy], names: Sequence[str] | None) -> tup
 
 
 def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names if there is one per policy."""
+    """Return the names; raise unless there is one per policy."""
     if isinstance(names, str) or len(names) != len(policies):
         raise InvalidInput(f"names must be {len(policies)}, one per policy; got {names!r}")
     return tuple(names)
@@ -187,7 +187,7 @@ def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...
 def short_names(policies: Sequence[Policy], *, without: str | None = None) -> tuple[str, ...]:
     """Return the names of policies, each with the parameters in which policies of its kind differ.
 
-    Policies that differ in the parameter `without` alone, or in nothing, get the same name.
+    Policies that differ only in the parameter `without`, or not at all, get the same name.
     """
 
     def short(policy: Policy) -> str:
@@ -222,11 +222,11 @@ def pulls_words(count: int) -> str:
 
 
 ENDINGS = ("html", "png", "svg", "pdf")
-"""Kinds of files that `save_chart` writes, by their ending."""
+"""Kinds of files that `save_chart` writes, by their suffix."""
 
 
 def save_chart(chart: AnyChart, path: str | os.PathLike[str]) -> None:
-    """Write a chart as the file's ending says; an existing file is replaced."""
+    """Write a chart in the format of the file's suffix; replace an existing file."""
     target = checked_chart_path(path)
     ending = _ending(target)
     # Without `inline` a page would load its scripts from the network.
@@ -240,7 +240,7 @@ def save_chart(chart: AnyChart, path: str | os.PathLike[str]) -> None:
 def checked_chart_path(path: str | os.PathLike[str], *, make_folder: bool = False) -> Path:
     """Return the path if a chart can be written there; call it before work that would be lost otherwise.
 
-    With `make_folder` the folder it is in is made if there is none.
+    With `make_folder`, create the parent folder if it does not exist.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""The next assignment of a live experiment: warm-up, shares kept for arms, then the policy's decision.
+"""Decide the next assignment of a live experiment: warm-up, shares reserved for arms, then the policy's decision.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MEAN, STD, PROBABILITY = 0, 1, 2
 
 
 class Design(NamedTuple):
-    """What is decided beforehand: the arms in play by their positions, their kept shares, and scratch for them.
+    """The fixed part of an assignment: positions of the active arms, their reserved shares, and scratch space.
 
-    `tracked_from` is how often each was assigned when tracking began.
+    `tracked_from` is how often each arm had been assigned when tracking began.
     """
 
     active: IntArray
@@ -45,9 +45,9 @@ def new_design(active: IntArray, share: FloatArray, tracked_from: IntArray, per_
 
 @compiled
 def warm_up_chances(assigned: IntArray, warm_up: int, probability: FloatArray) -> bool:
-    """Write the warm-up's probabilities, the same for all arms assigned least; False once all had their warm-up.
+    """Write the warm-up probabilities, equal for all arms assigned least; return False once the warm-up is over.
 
-    That is randomisation in blocks: within one round over the arms the order cannot be guessed.
+    This is block randomisation: within one round over the arms the order cannot be guessed.
     """
     fewest, ties = assigned[0], 0
     for i in range(assigned.size):
@@ -76,8 +76,8 @@ def next_assignment(
 ) -> tuple[int, float, bool]:
     """Return (arm, probability, forced) of the decision with this index.
 
-    Shares kept for arms are mixed in: probability = share + (1 - sum of shares) * the probability by the warm-up, or
-    after it by the policy. One uniform number serves both draws; what is left of it after the first is uniform again.
+    Reserved shares are mixed in: probability = share + (1 - sum of shares) * the probability of the warm-up, or
+    after it of the policy. One uniform number serves both draws; what is left of it after the first is uniform again.
     """
     active, share, counts, numbers = design.active, design.share, design.counts, design.numbers
     own_assigned, own_pulls, own_mean, own_std = counts[ASSIGNED], counts[PULLS], numbers[MEAN], numbers[STD]
@@ -134,7 +134,7 @@ def next_assignments(
     probabilities: FloatArray,
     forced: IntArray,
 ) -> None:
-    """Write the decisions from this index on, if no reward comes in between; `assigned` is counted up."""
+    """Write the decisions from this index on, assuming no reward arrives in between; count them in `assigned`."""
     for i in range(arms.size):
         arm, probability, was_forced = next_assignment(
             rule, design, warm_up, seed, index + i, assigned, pulls, mean, std

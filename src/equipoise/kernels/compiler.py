@@ -1,4 +1,4 @@
-"""How kernels are compiled: the decorators with their flags, and two instructions that numba lacks.
+"""Compile kernels with numba: the decorators with their flags, and two instructions that numba lacks.
 
 The only module that imports numba, so that `equipoise.kernels` and `equipoise.kernels.rules` are cheap to import.
 """
@@ -19,19 +19,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _STRICT: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False}
 _RELAXED: dict[str, Any] = {**_STRICT, "fastmath": {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}}
-# Both flags are always said: left out, numba passes those of the caller on to what it calls, and caches that.
+# Always pass both flags: otherwise numba hands the caller's flags down to the functions it calls, and caches that.
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function with numba: cached on disk, without the GIL, dividing by zero as IEEE says.
+    """Compile a function with numba: cached on disk, without the GIL, with IEEE division by zero.
 
-    In what it compiles, loops beat whole-array assignments: `x[:] = y` costs half a second of compilation.
+    Inside, prefer loops to whole-array assignments: `x[:] = y` costs half a second of compilation.
     """
     return cast("Function", numba.njit(**_STRICT, forceinline=False)(function))
 
 
 def inlined(function: Function) -> Function:
-    """Compile like `compiled`, and copy the code into every caller: handing on one array takes seven words."""
+    """Compile like `compiled`, and inline the code into every caller: passing an array takes seven machine words."""
     return cast("Function", numba.njit(**_STRICT, forceinline=True)(function))
 
 
@@ -41,22 +41,22 @@ def approximate(function: Function) -> Function:
 
 
 def approximate_inlined(function: Function) -> Function:
-    """Compile like `approximate`, and copy the code into every caller."""
+    """Compile like `approximate`, and inline the code into every caller."""
     return cast("Function", numba.njit(**_RELAXED, forceinline=True)(function))
 
 
 def compiled_for_caller(function: Function) -> Function:
-    """Compile like `compiled`, but keep nothing on disk: for a function that calls one of the user's."""
+    """Compile like `compiled`, but without the disk cache: for a function that calls one supplied by the user."""
     return cast("Function", numba.njit(nogil=True, error_model="numpy", fastmath=False)(function))
 
 
 def is_compiled(function: Any) -> bool:
-    """Say whether numba compiled a function; with the compiler switched off, any function will do."""
+    """Return whether numba compiled a function; with the compiler switched off, accept any callable."""
     return callable(function) if numba.config.DISABLE_JIT else is_jitted(function)  # type: ignore[attr-defined]
 
 
 def when_compiling(tell: Callable[[], None]) -> None:
-    """Call a function once, the next time that something is compiled that no cache has."""
+    """Call `tell` once, the next time numba compiles a function that is not in its cache."""
 
     class Once(event.Listener):
         def on_start(self, event_: Any) -> None:

@@ -1,6 +1,6 @@
-"""The next decision of any built-in policy: a pure function of its rule and the statistics.
+"""Compute the next decision of any built-in policy, as a pure function of its rule and the statistics.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from equipoise.kernels.solver import COLD, allocate
 from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 RANDOM = -1
-"""Returned in place of an arm when the arm is to be drawn from the probabilities."""
+"""Returned instead of an arm when the arm is to be drawn from the probabilities."""
 
 WORK_ROWS = SOLVER_ROWS + 3
-"""Rows of scratch a decision needs: those of the solver, the target, and the means and stds it is to solve for."""
+"""Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
 
 
 @inlined
 def is_forced(rule: Rule, t: int, fewest_assigned: int, fewest_rewards: int) -> bool:
-    """Say whether an arm must be pulled at step t whatever the estimates say.
+    """Return whether an arm must be pulled at step t, whatever the estimates say.
 
     Until every arm has the rewards its estimates need, arms take turns; after that an arm is forced while it has fewer
-    than forcing * sqrt(t) pulls [Fig. 2 line 4]. That counts assignments, so that rewards on their way do not draw
-    more people to the same arm.
+    than forcing * sqrt(t) pulls [Fig. 2 line 4]. This counts assignments, so that pending rewards do not draw more
+    units to the same arm.
     """
     return fewest_rewards < rule.rewards_needed or fewest_assigned < rule.forcing * math.sqrt(t)
 
 
 @inlined
 def _fewest(counts: IntArray) -> int:
-    """Return the first of the smallest."""
+    """Return the position of the smallest count, the first on a tie."""
     arm = 0
     for i in range(counts.size):
         if counts[i] < counts[arm]:
@@ -66,7 +66,7 @@ def _fewest(counts: IntArray) -> int:
 
 @compiled
 def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
-    """Return the arm that is pulled by force, which is one assigned least, or -1."""
+    """Return the arm to force, the first of those assigned least, or -1."""
     arm = _fewest(assigned)
     return arm if is_forced(rule, t, assigned[arm], pulls[_fewest(pulls)]) else -1
 
@@ -75,10 +75,10 @@ def forced_arm(rule: Rule, t: int, assigned: IntArray, pulls: IntArray) -> int:
 def _force_at_random(
     rule: Rule, arm: int, t: int, assigned: IntArray, pulls: IntArray, target: FloatArray, probability: FloatArray
 ) -> None:
-    """Write chances that lead to what is forced, yet leave every arm possible, so that nobody can know the next one.
+    """Write probabilities that favour the forced arm but leave every arm possible, so that the next cannot be guessed.
 
-    Until every arm has the rewards it needs, that is towards equal numbers of those who come (since arms changed);
-    after that towards the arm that has too few.
+    Until every arm has the rewards it needs, they favour equal numbers of units per arm (since the set of arms
+    changed); after that, the arm that has too few.
     """
     if pulls[_fewest(pulls)] < rule.rewards_needed:
         for i in range(target.size):
@@ -115,12 +115,11 @@ def decide(
 ) -> tuple[int, bool]:
     """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written.
 
-    The one place where the next arm is decided: `policies.compiled` calls it for `Bandit` and for live experiments in
-    Python, `kernels.assignment` for live experiments, `kernels.play` for simulations, where a faster copy of some of
-    its cases stands before the call.
+    The next arm is decided only here: `policies.compiled` calls this for `Bandit` and for live experiments in Python,
+    `kernels.assignment` for live experiments, and `kernels.play` for simulations, after a faster copy of some cases.
 
-    Tracking compares a target with `tracked`, the assignments since the set of arms changed, which makes this the step
-    `tracked_t`; all else counts every assignment. Where nothing changed they are `t` and `assigned` again.
+    Tracking compares a target with `tracked`, the assignments since the set of arms changed, at step `tracked_t`; all
+    else counts every assignment. If the set never changed they equal `assigned` and `t`.
     """
     n_arms, target = assigned.size, work[-3]
     arm = forced_arm(rule, t, assigned, pulls)
@@ -187,7 +186,7 @@ def write_target(
     work: FloatArray,
     target: FloatArray,
 ) -> bool:
-    """Write the wanted allocation and return True, or return False for a policy that wants none."""
+    """Write the target allocation and return True, or return False for a policy without one."""
     n_arms = mean.size
     believed_mean, believed_std = work[-2], work[-1]
     if rule.kind == FIXED:
@@ -236,7 +235,7 @@ def track(
             probability[i] = target[i]
         return RANDOM
     if tracking == WINDOWED:
-        # What each arm still lacks if the target is to be met `window` pulls from now; these add up to at least window.
+        # How many pulls each arm lacks to meet the target `window` pulls from now; these add up to at least window.
         total = 0.0
         for i in range(target.size):
             lack = (t - 1 + window) * target[i] - assigned[i]
@@ -263,7 +262,7 @@ def track(
 
 @compiled
 def draw(probability: FloatArray, uniform: float) -> int:
-    """Return the arm on which a uniform number in [0, 1) falls; never one of probability 0."""
+    """Return the arm that a uniform number in [0, 1) falls on; never one of probability 0."""
     arm = 0
     below = 0.0
     for i in range(probability.size):
@@ -285,9 +284,9 @@ def best_pull(
     mean: FloatArray,
     std: FloatArray,
 ) -> int:
-    """Return the arm whose pull, the t-th, raises the trade-off most; one that lacks its floor comes first.
+    """Return the arm whose pull, the t-th, raises the trade-off most; arms below their floor come first.
 
-    A mean counts for `curiosity` more stds divided by the pulls: an arm that few pulls made look bad may be good.
+    A bonus of `curiosity` stds, divided by the pulls, is added to a mean: an arm with a few bad rewards may be good.
     """
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     arm, most = -1, 0.0
@@ -297,9 +296,9 @@ def best_pull(
             arm, most = i, lack
     if arm >= 0:
         return arm
-    # Of w * reward - (1 - w) * error for t pulls, times t: what one pull more of an arm adds. The error's part is
-    # taken at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and
-    # finite at none.
+    # What one more pull of an arm adds to w * reward - (1 - w) * error for t pulls, times t. The error's part is taken
+    # at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and finite
+    # at none.
     coefficient = 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
     arm, most = 0, -np.inf
     for i in range(counts.size):
@@ -322,9 +321,9 @@ def follow_margins(
     counts: FloatArray,
     probability: FloatArray,
 ) -> int:
-    """Return the best pull at step t; or with windowed tracking `RANDOM`, after writing the chances of each arm.
+    """Return the best pull at step t; with windowed tracking, write probabilities and return `RANDOM`.
 
-    Chances follow how often an arm is among the next `window` best pulls. `counts` is a row of scratch.
+    Probabilities follow how often an arm is among the next `window` best pulls. `counts` is a row of scratch.
     """
     for i in range(counts.size):
         counts[i] = assigned[i]

@@ -1,8 +1,8 @@
-"""The paper's optimal shares kept up to date while estimates change one arm at a time, as pulls change them.
+"""Keep the paper's optimal shares up to date as estimates change one arm at a time, as pulls change them.
 
-Usually one sweep over the arms per change, without a cube root, a division or a branch per arm. Covers the paper's
-objective without floors and with spread in every arm; `start` and `change` say when they cannot help, and
-`kernels.solver.allocate` does the rest.
+A change usually takes one sweep over the arms, without a cube root, division or branch per arm. Covers the paper's
+objective without floors and with spread in every arm; otherwise `start` and `change` return False and the caller
+falls back to `kernels.solver.allocate`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ GAP, FACTOR, ROOT, COST_ROOT, SHARE, COUNT, SCORE, SCRATCH = 0, 1, 2, 3, 4, 5, 6
 ROWS = 8
 """Rows of an incremental state: share = factor * root^2 with root = (level + gap)^(-1/3), factor = cost^(2/3).
 
-The caller keeps the pulls in `COUNT`; `SCORE` is what tracking compares. One array for all of them: every array that a
-function takes costs time, which counts with few arms.
+The caller keeps the pulls in `COUNT`; tracking compares `SCORE`. All share one array, because every array argument
+costs time, which matters with few arms.
 """
 
 LEVEL, INVERSE_SLOPE, REFERENCE, COEFFICIENT, WEIGHT, BEST = 0, 1, 2, 3, 4, 5
@@ -48,7 +48,7 @@ def start(
 ) -> bool:
     """Solve from scratch and write the state; return False if later changes must be solved from scratch too.
 
-    `per_step` is that of `change`.
+    `per_step` is as in `change`.
     """
     n_arms = mean.size
     share = state[SHARE]
@@ -84,7 +84,7 @@ def start(
 
 @approximate
 def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray) -> None:
-    """Measure gaps from the best mean again; the multiplier stays, so the level moves."""
+    """Measure gaps from the current best mean; the multiplier stays, so the level moves."""
     weight = scalars[WEIGHT]
     arm = 0
     for i in range(mean.size):
@@ -129,9 +129,9 @@ def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float]
 
 @approximate_inlined
 def _settle(step: float, per_step: float, state: FloatArray) -> None:
-    """Write the shares after a last small step of the level, by their series, and the scores.
+    """Write the shares after a small last step of the level, by their series, and the scores.
 
-    Scores are positive, so that their bits have the same order: 2 + share - frequency, or share / pulls.
+    Scores are positive, so that their bits sort like the numbers: 2 + share - frequency, or share / pulls.
     """
     for i in range(state.shape[1]):
         y = state[ROOT, i]
@@ -161,13 +161,13 @@ def _root_near(x: float, guess: float) -> float:
 
 @approximate_inlined
 def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: FloatArray, per_step: float) -> bool:
-    """Bring shares and scores up to date after one arm's mean and std have changed; False if that was too much.
+    """Update shares and scores after one arm's mean and std changed; return False if the change was too large.
 
     `per_step` is 1 / (number of pulls so far) for difference tracking, 0 for ratio tracking.
     """
     if std == 0.0:
         return False
-    # Gaps are measured from one mean for as long as that costs no digits: while the smallest is close to 0.
+    # Keep measuring gaps from the same mean while that costs no digits: while the smallest gap is close to 0.
     gap = scalars[WEIGHT] * (scalars[REFERENCE] - mean[arm])
     state[GAP, arm] = gap
     if gap < -0.5 * scalars[LEVEL] or state[GAP, int(scalars[BEST])] > 0.5 * scalars[LEVEL]:

@@ -1,4 +1,4 @@
-"""Replay of an experiment's log: every unit's state and every arm's statistics again, from the events alone."""
+"""Replay an experiment's log: rebuild every unit's state and every arm's statistics from the events alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
 
 COMPARE, PAUSE, TRUST = 0, 1, 2
-"""What to do about a decision: take it again and compare, stop before it, or believe it."""
+"""What to do with a decision: recompute and compare it, stop before it, or trust it."""
 
 (
     SAME,
@@ -32,11 +32,11 @@ COMPARE, PAUSE, TRUST = 0, 1, 2
     BAD_REWARD,
     CLOSED,
 ) = range(12)
-"""Why a replay stopped: at the end, at an event it does not know, or at the first difference."""
+"""Why a replay stopped: at the end, at an unknown event, or at the first difference."""
 
 
 class Events(NamedTuple):
-    """A piece of the log, one entry per event; `replaced` is NaN where nothing was taken out of the estimates."""
+    """A slice of the log, one entry per event; `replaced` is NaN where no reward was removed from the estimates."""
 
     kind: IntArray
     unit: IntArray
@@ -52,7 +52,7 @@ class Events(NamedTuple):
 class Lives(NamedTuple):
     """The tables of `unit_lifecycle` for the rule in force, the default reward, and -1 where small rewards are good.
 
-    They are handed over, and not constants here, since numba would not see that they changed.
+    They are arguments, not constants, because numba would not notice a change of a constant.
     """
 
     steps: IntArray
@@ -62,7 +62,7 @@ class Lives(NamedTuple):
 
 
 class Units(NamedTuple):
-    """One entry per decision: whose it was (a hash), its arm, the unit's state and its reward as told last."""
+    """One entry per decision: a hash of the unit, its arm, its state and its latest recorded reward."""
 
     unit: IntArray
     arm: IntArray
@@ -71,7 +71,7 @@ class Units(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What replay computes for every arm."""
+    """Statistics that replay computes for every arm."""
 
     assigned: IntArray
     pulls: IntArray
@@ -82,7 +82,7 @@ class Tally(NamedTuple):
 
 
 def new_units(size: int) -> Units:
-    """Return room for this many decisions."""
+    """Allocate space for this many decisions."""
     return Units(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size))
 
 
@@ -102,9 +102,9 @@ def replay(
     units: Units,
     tally: Tally,
 ) -> tuple[int, int, int]:
-    """Replay events `first` to `last` (not included); return (where it stopped, why, decisions so far).
+    """Replay events `first` to `last` (exclusive); return (where it stopped, why, decisions so far).
 
-    With a difference it stops at the event that differs, before counting it.
+    On a difference it stops at that event, before counting it.
     """
     kinds, unit_of, arms, decisions = events.kind, events.unit, events.arm, events.decision
     rewards, probabilities, forced_flags = events.reward, events.probability, events.forced
@@ -146,7 +146,7 @@ def replay(
         if arm_of[decision] != arm:
             return at, BAD_ARM, n_decisions
         state = state_of[decision]
-        # What the event should have done: whether its reward counts now, and which one it takes the place of.
+        # What the event should have done: whether its reward counts now, and which reward it replaces.
         after, counts, takes = steps[state, kind, 0], steps[state, kind, 1] == 1, steps[state, kind, 2]
         if after < 0:
             return at, BAD_STATE, n_decisions

@@ -1,10 +1,10 @@
-"""Count, mean and standard deviation of a stream, from sums kept to twice the precision of a double.
+"""Compute count, mean and standard deviation of a stream from sums with twice the precision of a double.
 
 Sums of rewards and of their squares are unevaluated pairs high + low of doubles (Dekker 1971, Numer. Math. 18). That
-makes the moments independent of the order of arrival, lets a reward be taken out again without a trace of its size,
+makes the moments independent of the order of arrival, lets a reward be removed again without residue whatever its size,
 and merges two streams as if they had been one, to about 2^-100 of the sums where Welford's update keeps 2^-52.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from equipoise.kernels.compiler import fused_multiply_add, inlined
 SUM_ROWS = 4
 """Rows of sums: rewards high and low, squares high and low."""
 
-# Each addition may lose 2^-104 of the squares' sum; what is below that many of them is rounding, not spread.
+# Each addition may lose 2^-104 of the squares' sum; a difference below that times the additions is rounding, not
+# spread.
 _ROUNDING = 2.0**-102
 
 
@@ -51,7 +52,7 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
         return
     n = float(count)
     total_high, total_low, square_high, square_low = sums[0, arm], sums[1, arm], sums[2, arm], sums[3, arm]
-    # The mean in two parts: what the rounded quotient misses is in the rest.
+    # The mean in two parts: `rest` holds what the rounded quotient misses.
     reciprocal = 1.0 / n
     mean_high = total_high * reciprocal
     product = mean_high * n
@@ -61,7 +62,8 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
         std[arm] = np.nan
         return
     # n times the squares minus the squared total, both as pairs: the subtraction that ruins the textbook formula is
-    # exact here where the high parts are close, and harmless where they are not. It does not wait for the mean.
+    # exact here where the high parts are close, and harmless where they are not. It does not depend on the mean
+    # computed above.
     scaled = n * square_high
     scaled_low = product_error(n, square_high) + n * square_low
     squared = total_high * total_high
@@ -76,7 +78,7 @@ def refresh(arm: int, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: 
 def add_reward(
     arm: int, reward: float, sign: float, pulls: IntArray, mean: FloatArray, std: FloatArray, sums: FloatArray
 ) -> None:
-    """Count a reward (sign 1.0) or take it out again (sign -1.0)."""
+    """Count a reward (sign 1.0) or remove it again (sign -1.0)."""
     square = reward * reward
     sums[0, arm], sums[1, arm] = add_pairs(sums[0, arm], sums[1, arm], sign * reward, 0.0)
     sums[2, arm], sums[3, arm] = add_pairs(

@@ -1,4 +1,4 @@
-"""One replication of one policy, played in compiled code: the decisions are those of `Bandit.ask` and `tell`."""
+"""Play one replication of one policy in compiled code, with the same decisions as `Bandit.ask` and `tell`."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ STEP, FEWEST, WARM, CHECKPOINT, EMPTY = 0, 1, 2, 3, 4
 COUNTERS = 5
 """Steps played, arm with the fewest pulls, whether shares are up to date, checkpoints passed, arm out of rewards."""
 
-# The kept-up shares and those of a solve from scratch add up to 1 within some 1e-14 and all move the same way with the
-# level, so none differs by more; the tests find 1e-14. Scores further apart than this have the same order with both.
-# Closer ones are decided by a solve from scratch, as `Bandit` does always.
+# Incremental shares and those of a solve from scratch both add up to 1 within some 1e-14 and all move the same way with
+# the level, so none differs by more; the tests find 1e-14. Scores further apart than this sort the same way in both.
+# Closer ones are decided by a solve from scratch, as `Bandit` always does.
 _MARGIN = 1e-12
 _FEW = 16
 
 
 class Arena(NamedTuple):
-    """The arms of a simulation and where it stands: arrays that `advance` reads and writes."""
+    """The arms of a simulation and its progress: arrays that `advance` reads and writes."""
 
     kind: IntArray
     shape: FloatArray
@@ -56,7 +56,7 @@ class Arena(NamedTuple):
 
 
 def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int) -> Arena:
-    """Return an arena in which nothing was played; `buffered`, a power of 2, is how many rewards are made at a time."""
+    """Return an arena before the first step; `buffered`, a power of 2, is how many rewards are drawn at a time."""
     n = kind.size
     return Arena(
         kind=kind,
@@ -77,7 +77,7 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
 
 @approximate_inlined
 def _clear_winner(score: FloatArray, bits: IntArray) -> int:
-    """Return the arm with the largest score, which are all positive, or -1 if the best two are too close to call."""
+    """Return the arm with the largest score (all are positive), or -1 if the best two are too close to call."""
     n = score.size
     if n <= _FEW:
         arm, best, second = 0, 0.0, 0.0
@@ -87,7 +87,7 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
             elif score[i] > second:
                 second = score[i]
         return arm if second < best - _MARGIN * best else -1
-    # Compilers find the largest of integers four at a time, not of floats; bits of positive floats have the same order.
+    # Compilers vectorise the maximum of integers, not of floats; the bits of positive floats sort like the floats.
     largest = bits[0]
     for i in range(n):
         largest = bits[i] if bits[i] > largest else largest
@@ -104,13 +104,13 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
 
 @inlined
 def fewest_after(arm: int, fewest: int, pulls: IntArray) -> int:
-    """Return the first arm with the fewest pulls after `arm` was pulled; amortised a step or two."""
+    """Return the first arm with the fewest pulls after `arm` was pulled; amortised one or two steps."""
     if arm != fewest:
         return fewest
     least = pulls[fewest] - 1
     while fewest < pulls.size and pulls[fewest] > least:
         fewest += 1
-    if fewest == pulls.size:  # all have more: the first with one more is next
+    if fewest == pulls.size:  # every arm has more: continue with the first that has one more
         fewest = 0
         while pulls[fewest] > least + 1:
             fewest += 1
@@ -131,8 +131,8 @@ def advance(
     out_target: FloatArray,
     until: int,
 ) -> bool:
-    """Play up to step `until`; return False if an external arm is out of rewards first."""
-    # Arrays are taken out of the record once: passing it on would count references to all of them at every step.
+    """Play up to step `until`; return False if an external arm runs out of rewards first."""
+    # Unpack the arrays once: passing the record on would count references to all of them at every step.
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, mean, std, sums = arena.pulls, arena.mean, arena.std, arena.sums
     work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
@@ -149,8 +149,8 @@ def advance(
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
         least = pulls[fewest]
-        # `decision.decide` for the commonest cases, without its loops over the arms: who is forced is known from one
-        # count, and shares are kept up to date. The tests hold every decision against that of `Bandit`.
+        # A copy of `decision.decide` for the commonest cases, without its loops over the arms: one count says which arm
+        # is forced, and shares are kept up to date. The tests compare every decision with that of `Bandit`.
         if not drawn and (rule.kind == UNIFORM or is_forced(rule, t, least, least)):
             arm = fewest
         else:
@@ -167,7 +167,7 @@ def advance(
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))
 
-        place = pulls[arm] & (buffered - 1)  # the remainder; division would take longer than the rest of the line
+        place = pulls[arm] & (buffered - 1)  # the remainder; a division would cost more than the rest of the line
         if place == 0 and counters[EMPTY] != arm + 1:
             if kind[arm] == EXTERNAL:
                 counters[STEP], counters[FEWEST], counters[WARM], counters[CHECKPOINT] = t - 1, fewest, warm, passed
@@ -195,7 +195,7 @@ def advance(
 
 
 INVALID = -1
-"""In the place of an arm out of rewards: the function did not fill probabilities."""
+"""Stored instead of an arm out of rewards: the function did not fill probabilities."""
 
 
 @compiled_for_caller
@@ -212,9 +212,9 @@ def advance_with(
     out_target: FloatArray,
     until: int,
 ) -> bool:
-    """Play up to step `until`; return False if an external arm is out of rewards first.
+    """Play up to step `until`; return False if an external arm runs out of rewards first.
 
-    Also return False, with the counter `EMPTY` below 0, if what the function filled are no probabilities.
+    Also return False, with the counter `EMPTY` below 0, if the function did not fill valid probabilities.
     """
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, mean, std, sums, probability = arena.pulls, arena.mean, arena.std, arena.sums, arena.score

@@ -1,10 +1,10 @@
-"""What to believe of arms that are alike to an extent which is itself learned from them: empirical Bayes.
+"""Estimate arms jointly by empirical Bayes: learn how much arms differ, and shrink their estimates accordingly.
 
-Spreads are pulled towards their typical value and means towards their average, the more the less the arms seem to
+Spreads are shrunk towards their typical value and means towards their average, the more so the less the arms seem to
 differ by anything but noise. The algebra is in docs/pooled-balance.md. Beliefs are written in units of the typical
-spread and from the average mean on, which leaves the optimal allocation as it is and keeps squares in range.
+spread and relative to the average mean, which leaves the optimal allocation unchanged and keeps squares in range.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ import numpy as np
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled
 
-# Between these the variance, between arms, of the logarithm of an arm's variance is believed to be. The lower makes
-# sure that an arm's own rewards win in the end (spreads differ by 2.5% at least); the upper (by a factor of 4.5) is
-# what few arms start from.
+# Bounds on the variance, between arms, of the logarithm of an arm's variance. The lower ensures that an arm's own
+# rewards win in the end (spreads differ by at least 2.5%); the upper (a factor of 4.5) is where few arms start.
 _LEAST_SPREAD, _MOST_SPREAD = 0.0025, 9.0
-# The same for means, as a variance in units of the typical one: they differ by 3% of the spread at least.
+# The same for means, as a variance in units of the typical one: they differ by at least 3% of the spread.
 _LEAST_DISTANCE = 0.001
-# The logarithm of a sample variance is noisier than with Gaussian rewards if tails are heavier: 2.5 times with those of
-# a Laplace distribution. Too large a factor would take real differences for noise, and for longer.
+# With heavier tails than the Gaussian the logarithm of a sample variance is noisier: 2.5 times for a Laplace
+# distribution. Too large a factor would take real differences for noise, and for longer.
 _TAILS = 2.0
-# An arm whose rewards were all the same is believed as if it had this many more, of typical spread.
+# An arm whose rewards were all the same is treated as if it had this many more, of typical spread.
 _UNSEEN = 4.0
-# How many times the next largest spread the largest may be, times the fourth root of its arm's rewards, if a single
-# reward may have made it.
+# Limit on the largest spread, in multiples of the next largest times the fourth root of its arm's rewards, if a single
+# reward may have caused it.
 _ALONE = 6.0
-# A spread that is smaller than the largest by so much is that of rounding errors.
+# A spread smaller than the largest by this factor is rounding error.
 _ROUNDING = 1e-9
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
 _LOST = 3
@@ -52,10 +51,10 @@ def believe(
     believed_mean: FloatArray,
     believed_std: FloatArray,
 ) -> None:
-    """Write the expected mean and std of every arm given the rewards; each arm has at least three.
+    """Write the expected mean and std of every arm given the rewards; each arm needs at least three.
 
-    `work` has two rows of scratch. `caution` is by how many standard deviations the differences between arms must
-    exceed their noise to count.
+    `work` has two rows of scratch. `caution` is the number of standard deviations by which the differences between arms
+    must exceed their noise to count.
     """
     n_arms = pulls.size
     centre = 0.0
@@ -82,10 +81,10 @@ def believe(
 
 @compiled
 def common_success(pulls: IntArray, mean: FloatArray, std: FloatArray) -> float:
-    """Return the one value, such as 1, that every reward was unless it was 0; or 0 if there is no such value.
+    """Return the one non-zero value, such as 1, that rewards take if each is 0 or that value; return 0 otherwise.
 
-    With n rewards of 0 or c and mean m, the squares around m add up to n m (c - m): that tells c. All arms have the
-    same if theirs are the squares of a whole number of successes.
+    With n rewards of 0 or c and mean m, the squares around m add up to n m (c - m), which determines c. All arms share
+    it if their squares are those of a whole number of successes.
     """
     success = 0.0
     for i in range(pulls.size):
@@ -117,7 +116,7 @@ def _believe_rates(
 ) -> None:
     """Write beliefs of arms whose rewards are failures or successes: their spreads follow from their rates.
 
-    A sample variance of rare successes is far noisier than one of Gaussian rewards; a rate can be pooled as it is.
+    A sample variance of rare successes is far noisier than one of Gaussian rewards; a rate can be pooled directly.
     """
     n_arms = pulls.size
     successes, total = 0.5, 1.0
@@ -126,9 +125,9 @@ def _believe_rates(
         total += pulls[i]
     typical = successes / total
     for i in range(n_arms):
-        # As if there had been two rewards more, of the typical rate: never 0 or 1.
+        # As if there were two more rewards, at the typical rate: never 0 or 1.
         believed_mean[i] = (mean[i] / success - typical) * (pulls[i] / (pulls[i] + 2.0))
-        # By the typical rate: an arm without successes would otherwise seem to be known without noise.
+        # From the typical rate: an arm without successes would otherwise seem to be known without noise.
         noise[i] = typical * (1.0 - typical) / pulls[i]
     if pooling != 0 and n_arms > _LOST:
         _shrink(caution, _LEAST_DISTANCE * typical * (1.0 - typical), noise, believed_mean)
@@ -141,11 +140,11 @@ def _believe_rates(
 
 @compiled
 def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
-    """Make one extreme reward smaller, if the spread of one arm is far beyond all others and one reward explains it.
+    """Reduce one extreme reward, if one arm's spread is far beyond all others and a single reward explains it.
 
-    A reward that far exceeds all others moves the spread of its arm, and moves its mean by one standard error exactly:
-    by D / n and D / sqrt(n) in n rewards. An arm that really has a large spread shows that soon, as its mean is
-    elsewhere; if not by its mean then in the end, as the limit grows with the rewards.
+    A reward that far exceeds all others moves the spread of its arm, and moves its mean by exactly one standard error:
+    by D / n and D / sqrt(n) in n rewards. An arm with a truly large spread soon shows it, as its mean lies elsewhere;
+    if the mean does not show it, the limit does in the end, as it grows with the rewards.
     """
     largest, second = 0, -1
     for i in range(1, std.size):
@@ -165,7 +164,7 @@ def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
                 if i != largest:
                     furthest = max(furthest, abs(mean[i] - centre))
             errors = root * abs(mean[largest] - centre) / std[largest]
-            # How far from one that may be: the arm's other rewards, and what its mean would be without that one.
+            # Tolerance around one standard error: the arm's other rewards, and its mean without that reward.
             if abs(errors - 1.0) <= 0.02 + (3.0 * std[second] + root * furthest) / std[largest]:
                 mean[largest] = centre + (mean[largest] - centre) * (most / std[largest])
                 std[largest] = most
@@ -177,7 +176,7 @@ def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
 
 @compiled
 def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
-    """Make beliefs of means when no arm has shown any spread: their differences are all there is to measure by."""
+    """Form beliefs of means when no arm has shown any spread: only their differences give a scale."""
     unit = 0.0
     for i in range(mean.size):
         unit = max(unit, abs(mean[i]))
@@ -188,10 +187,10 @@ def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) 
 
 @compiled
 def _expected_squares(caution: float, n_arms: int) -> float:
-    """Return how large the squares of as many standardised differences may be before they count as differences.
+    """Return how large the sum of squared standardised differences may be before they count as real.
 
-    Caution is for many arms, where equal shares are a good start and chance differences are many. With few it would
-    overlook real differences for long, so it comes in with their number.
+    Caution is for many arms, where equal shares are a good start and chance differences are many. With few arms it
+    would overlook real differences for long, so it is phased in with their number.
     """
     freedom = float(n_arms - _LOST)
     return freedom + caution * (freedom / (freedom + 3.0)) * math.sqrt(2.0 * freedom)
@@ -199,10 +198,10 @@ def _expected_squares(caution: float, n_arms: int) -> float:
 
 @compiled
 def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> None:
-    """Write log(x), right to 1e-9, for positive normal numbers; something finite for others.
+    """Write log(x), accurate to 1e-9, for positive normal numbers; a finite value for others.
 
-    By hand, since it is the costliest part of a step, and the same everywhere: x = 2^e m with m from 1 to 2, and log(m)
-    by its series in (m - sqrt 2) / (m + sqrt 2), whose first term left out is below 1e-9.
+    Written by hand because it is the costliest part of a step, and to be the same on every machine: x = 2^e m with m
+    from 1 to 2, and log(m) by its series in (m - sqrt 2) / (m + sqrt 2), whose first omitted term is below 1e-9.
     """
     bits, mantissa_bits = x.view(np.uint64), scratch.view(np.uint64)
     for i in range(x.size):
@@ -219,14 +218,14 @@ def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> Non
 def _believe_spreads(
     pooling: int, caution: float, pulls: IntArray, std: FloatArray, logarithm: FloatArray, noise: FloatArray
 ) -> float:
-    """Turn stds into expected ones in units of the typical one, which is returned; 0 if no arm has any spread."""
+    """Replace stds by their expectations in units of the typical one; return that, or 0 if no arm has any spread."""
     n_arms = pulls.size
     write_logarithms(std, noise, logarithm)
     n_spread, total, total_noise = 0, 0.0, 0.0
     for i in range(n_arms):
         if std[i] > 0.0:
-            # With d degrees of freedom the logarithm of a sample variance lies below that of the variance by
-            # log(d/2) - digamma(d/2) and has the variance trigamma(d/2); both by their series in 1/d.
+            # With d degrees of freedom the logarithm of a sample variance is below that of the variance by
+            # log(d/2) - digamma(d/2) and has variance trigamma(d/2); both by their series in 1/d.
             inverse = 1.0 / (pulls[i] - 1.0)
             logarithm[i] = 2.0 * logarithm[i] + inverse * (1.0 + inverse * (1 / 3))
             noise[i] = _TAILS * inverse * (2.0 + inverse * (2.0 + inverse * (4 / 3)))
@@ -262,7 +261,7 @@ def _believe_spreads(
         freedom = pulls[i] - 1.0
         if std[i] > 0.0:
             ratio = std[i] / unit
-            # The expectation of the std, not the root of that of the variance: hence 3/2.
+            # The expectation of the std, not the root of the expected variance: hence 3/2.
             std[i] = math.sqrt((prior + freedom * ratio * ratio) / (strength + freedom - 1.5))
         else:
             std[i] = math.sqrt(unseen / (unseen + freedom))
@@ -275,11 +274,11 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
 
     The variance between arms is the one at which the weighted squares are as large as expected (Paule and Mandel
     1982), found by Newton's method on their reciprocal, which is concave: it climbs from 0 to the solution. It is
-    `least` at least.
+    at least `least`.
     """
     n_arms = value.size
     expected = _expected_squares(caution, n_arms)
-    # Measured from the centre of the well-known ones, or squares of the others would drown theirs.
+    # Measured from the centre of the well-known arms, or the squares of the others would drown theirs.
     between, origin = 0.0, _weighted_squares(0.0, noise, value)[2]
     for i in range(n_arms):
         value[i] -= origin

@@ -1,9 +1,9 @@
-"""Random numbers as pure functions of a key and a counter: Philox 4x64 with ten rounds (Salmon et al. 2011).
+"""Generate random numbers as pure functions of a key and a counter: Philox 4x64-10 (Salmon et al. 2011).
 
-Nothing is remembered between calls, so the k-th decision or the s-th reward is the same whoever asks for it, in any
-order and on any number of workers. `numpy.random.Philox` gives the same words.
+There is no state between calls, so the k-th decision or the s-th reward is the same for every caller, in any order and
+on any number of workers. `numpy.random.Philox` returns the same words.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _UNUSED_BITS = np.uint64(11)
 
 DECISION = np.uint64(1)
 POSTERIOR = np.uint64(2)
-"""What a number is for; part of the counter, so that streams for different ends never meet."""
+"""Purpose of a number; part of the counter, so that streams for different purposes never overlap."""
 
 
 @compiled
 def philox(
     key_0: np.uint64, key_1: np.uint64, c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
-    """Return the block of four words that belongs to a key and a counter."""
+    """Return the block of four words for a key and a counter."""
     for _ in range(10):
         high_0, low_0 = high_product(_MULTIPLIER_0, c0), _MULTIPLIER_0 * c0
         high_1, low_1 = high_product(_MULTIPLIER_1, c2), _MULTIPLIER_1 * c2
@@ -132,7 +132,7 @@ def _centred(uniform: float) -> float:
 
 @inlined
 def normal(uniform: float) -> float:
-    """Return the standard normal number of a uniform number in [0, 1) with 53 random bits."""
+    """Return the standard normal quantile of a uniform number in [0, 1) with 53 random bits."""
     q = _centred(uniform)
     return _central_quantile(q) if abs(q) <= _CENTRE else _tail_quantile(q)
 
@@ -140,7 +140,7 @@ def normal(uniform: float) -> float:
 @compiled
 def make_normal(values: FloatArray, mean: float, std: float) -> None:
     """Turn uniform numbers into mean + std * `normal`, in place."""
-    # Three passes without a branch that depends on chance: wrong guesses of the processor would double the time.
+    # Three passes without a branch on random data: mispredicted branches would double the time.
     place = np.empty(values.size, dtype=np.int64)
     outer = np.empty(values.size)
     n_outer = 0
@@ -168,7 +168,7 @@ def log_gamma_draw(
 
     The logarithm, because with a small shape the draw itself is often too small for a double.
     """
-    # The method wants shape >= 1; smaller shapes borrow one and pay it back.
+    # The method needs shape >= 1; for a smaller one draw with shape + 1 and correct afterwards.
     boosted = shape < 1.0
     d = (shape + 1.0 if boosted else shape) - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
@@ -187,7 +187,7 @@ def log_gamma_draw(
 
 @compiled
 def state_key(t: int, mean: FloatArray, std: FloatArray, scratch: FloatArray) -> np.uint64:
-    """Return a key that depends on the estimates, so that two experiments at the same step draw independently."""
+    """Return a key derived from the estimates, so that two experiments at the same step draw independently."""
     scratch[0] = 0.0
     for i in range(mean.size):
         scratch[0] += mean[i] + std[i]
@@ -203,6 +203,6 @@ def draw_posterior(
     """Return one posterior draw of (mean, std) of an arm with at least two rewards."""
     shape = 0.5 * (pulls[arm] - 1)
     log_gamma, spare = log_gamma_draw(shape, key, np.uint64(0), np.uint64(arm), np.uint64(index), POSTERIOR, 1)
-    # The chi-square of the density above is twice this gamma; a draw too small for a double must not divide.
+    # The chi-square of the density above is twice this gamma; avoid dividing by a draw too small for a double.
     sampled_std = std[arm] * math.sqrt(shape / max(math.exp(log_gamma), 1e-300))
     return mean[arm] + sampled_std / math.sqrt(pulls[arm]) * normal(spare), sampled_std

@@ -1,4 +1,4 @@
-"""Rewards as pure functions: the s-th reward of an arm in a replication depends on (seed, replication, arm, s) alone.
+"""Generate rewards as pure functions: an arm's s-th reward depends on (seed, replication, arm, s) alone.
 
 Four consecutive rewards share one block of random words; kinds of arms differ in how they turn words into rewards.
 """
@@ -14,10 +14,10 @@ from equipoise.kernels.compiler import compiled
 from equipoise.kernels.random import log_gamma_draw, make_normal, philox, unit
 
 GAUSSIAN, BERNOULLI, UNIFORM, BETA, EMPIRICAL, EXTERNAL = 0, 1, 2, 3, 4, 5
-"""Kinds of arms. The rewards of an external arm are made in Python from uniform numbers."""
+"""Kinds of arms. Python draws the rewards of an external arm from uniform numbers."""
 
 SHAPE_ROWS = 4
-"""Numbers that describe an arm: mean and std, probability, bounds, beta's parameters, or a stretch of the pool."""
+"""Numbers that describe an arm: mean and std, probability, bounds, beta's parameters, or a slice of the pool."""
 
 REWARD = np.uint64(3)
 _BETA_REWARD = np.uint64(4)
@@ -35,11 +35,12 @@ def fill_rewards(
     for k in range(0, out.size, PER_BLOCK):
         if kind == BETA:
             for j in range(k, k + PER_BLOCK):
-                # Attempts of the two gammas count up from far-apart numbers, which no run of bad luck connects.
+                # The two gammas count their attempts from far-apart numbers, so that no run of rejections makes them
+                # overlap.
                 index, number = np.uint64(first + j), np.uint64(arm)
                 log_x, _ = log_gamma_draw(p0, key_0, key_1, index, number, _BETA_REWARD, 0)
                 log_y, _ = log_gamma_draw(p1, key_0, key_1, index, number, _BETA_REWARD, 1 << 40)
-                # x / (x + y), with the exponential of a number that cannot overflow.
+                # x / (x + y), written so that the exponential cannot overflow.
                 small = math.exp(-abs(log_x - log_y))
                 out[j] = p2 + (p3 - p2) * ((1.0 if log_x > log_y else small) / (1.0 + small))
             continue

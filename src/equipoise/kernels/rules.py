@@ -1,6 +1,6 @@
-"""What the kernels need to know of a policy: one record for all of them, read by name, and the codes in it.
+"""Describe a policy to the kernels: one record for all policies, read by field name, and the codes it uses.
 
-Numbers only, without numba, so that policies can import them at once.
+Numbers only, without numba, so that policies can import this module cheaply.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import NamedTuple
 """Kinds of rules."""
 
 DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
-"""Ways to a pull: four follow a target; the last pulls what raises the trade-off most and needs no target."""
+"""Ways to choose a pull: four follow a target; the last pulls what raises the trade-off most and needs no target."""
 
 TRACKINGS = {"difference": DIFFERENCE, "ratio": RATIO, "sample": SAMPLE, "windowed": WINDOWED, "marginal": MARGINAL}
-"""The same by the names that policies have for them."""
+"""The same codes, by the names that policies use."""
 
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
     std_bound: float = 1.0
     smallest_std: float = 0.0
     exploration: float = 0.0
-    """The share of pulls at random in `EPSILON_GREEDY`; the curiosity of `POOLED_BALANCE`, which shares the field."""
+    """Share of random pulls in `EPSILON_GREEDY`; in `POOLED_BALANCE`, which shares the field, the curiosity."""
     horizon: float = 1.0
     pooling: int = 0
     caution: float = 0.0

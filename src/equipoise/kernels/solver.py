@@ -1,10 +1,10 @@
-"""Optimal shares of the power family, sum_i [r_i share_i - a_i share_i^-power], over the floored simplex  [Sect. 2].
+"""Solve for the optimal shares of the power family, sum_i [r_i share_i - a_i share_i^-power], with floors  [Sect. 2].
 
 With r_i = w mean_i, cost_i = power a_i, gap_i = max(r) - r_i and the multiplier written as max(r) + level, an arm
 above its floor has share_i = (cost_i / (level + gap_i))^(1 / (1 + power)): sums of non-negative numbers only, so
 nothing cancels however large the means are. One unknown is left, the level at which the shares add up to 1.
 
-A wire format: whoever changes a result here, by a rounding only, raises `kernels.VERSION`.
+A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ WORK_ROWS = 6
 """Rows of scratch that `allocate` needs, each one number per arm."""
 
 COLD = -1.0
-"""The `start` that means: no earlier level is known."""
+"""Value of `start` when no earlier level is known."""
 
-# Below any level + gap that occurs after scaling; keeps 0 / 0 away from zero-cost arms.
+# Below any level + gap that occurs after scaling; avoids 0 / 0 for zero-cost arms.
 TINY = 1e-290
 # Bits of the first guess at x^(-1/3): minus a third of the exponent, plus the constant that balances its error (11%).
 _GUESS = np.uint64(0x553F0000 << 32)
@@ -37,7 +37,7 @@ _SMALL_STEP = 4e-6
 
 @compiled
 def are_arms(mean: FloatArray, std: FloatArray) -> bool:
-    """Say whether means are finite and standard deviations finite and not negative."""
+    """Return whether means are finite and standard deviations finite and not negative."""
     for i in range(mean.size):
         if not (abs(mean[i]) < np.inf and 0.0 <= std[i] < np.inf):
             return False
@@ -46,10 +46,10 @@ def are_arms(mean: FloatArray, std: FloatArray) -> bool:
 
 @compiled
 def inverse_cube_roots(x: FloatArray, out: FloatArray) -> None:
-    """Write x^(-1/3), right to 1 ulp, for positive normal numbers.
+    """Write x^(-1/3), accurate to 1 ulp, for positive normal numbers.
 
-    A guess from the bits and two fifth-order corrections: no library call, so the loops vectorise and the bits do
-    not depend on the machine's mathematical library.
+    A guess from the bits and two fifth-order corrections: no library call, so the loops vectorise and the bits do not
+    depend on the machine's maths library.
     """
     x_bits = x.view(np.uint64)
     out_bits = out.view(np.uint64)
@@ -73,20 +73,21 @@ def _fill_problem(
     gap: FloatArray,
     cost: FloatArray,
 ) -> None:
-    """Write gap and cost, brought to a common scale where neither they nor their powers overflow or vanish."""
+    """Write gap and cost, scaled together so that neither they nor their powers overflow or underflow."""
     best, worst, widest_std = mean[0], mean[0], 0.0
     for i in range(mean.size):
         best = max(best, mean[i])
         worst = min(worst, mean[i])
         widest_std = max(widest_std, std[i])
-    # The factor 1/2 here and below cancels; without it the largest and the smallest double have no difference.
+    # The factor 1/2 here and below cancels; without it the difference of the largest and smallest double would
+    # overflow.
     coefficient = 0.5 * power * (1.0 - reward_weight)
     unit_of_cost = 1.0
     if power == 0.5:
         for i in range(mean.size):
             cost[i] = coefficient * importance[i] * std[i]
     elif widest_std > 0.0:
-        # Powers of relative spreads neither overflow nor vanish; the gaps are divided by what was left out.
+        # Powers of relative spreads neither overflow nor underflow; the gaps are divided by the factor left out.
         for i in range(mean.size):
             cost[i] = coefficient * importance[i] * (std[i] / widest_std) ** (2.0 * power)
         unit_of_cost = min(max(widest_std ** (2.0 * power), 1e-300), 1e300)
@@ -119,7 +120,7 @@ def _fill_problem(
 
 @compiled
 def sum_of(values: FloatArray) -> float:
-    """Return the sum by four running sums: faster than one and, with many arms, more accurate."""
+    """Return the sum, using four accumulators: faster than one and, with many arms, more accurate."""
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     whole = values.size - values.size % 4
     for i in range(0, whole, 4):
@@ -183,13 +184,13 @@ def _sweep(
 
 @compiled
 def _power(x: float, power: float) -> float:
-    """Return x^(1 + power), by a square root for the paper's power, which is faster and the same everywhere."""
+    """Return x^(1 + power); the paper's power uses a square root, which is faster and the same on every machine."""
     return x * math.sqrt(x) if power == 0.5 else float(x ** (1.0 + power))
 
 
 @compiled
 def _lowest_level(power: float, gap: FloatArray, cost: FloatArray, factor: FloatArray) -> float:
-    """Return a level at or below the solution: no share exceeds 1, and no gap the largest."""
+    """Return a level at or below the solution, since no share exceeds 1 and no gap the largest."""
     lowest = TINY
     widest = 0.0
     for i in range(gap.size):
@@ -210,7 +211,7 @@ def allocate(
     work: FloatArray,
     share: FloatArray,
 ) -> float:
-    """Write the optimal shares and return their level, from which a similar problem may start.
+    """Write the optimal shares and return their level, from which a similar problem can start.
 
     `importance` adds up to 1 (1 / n_arms each in the paper); `start` is the level of a similar problem or `COLD`;
     `work` has `WORK_ROWS` rows.
@@ -242,8 +243,8 @@ def allocate(
 
     # With the arms above their floors fixed, (free mass)^-(1 + power) is a power mean of lines in the level: concave
     # and increasing. A Newton step on it lands at or below the solution from anywhere and then climbs; an arm that
-    # reaches its floor on the way only moves the solution up. The first level to look at is 0 if arms without error
-    # are the best: if the others have enough there, these take what is left.
+    # reaches its floor on the way only moves the solution up. If arms without error are the best, the first level to
+    # try is 0: if the other arms have enough there, these take the rest.
     level = 0.0 if n_takers > 0 else start
     if n_takers == 0 and not level > 0.0:
         level = _lowest_level(power, gap, cost, factor)
@@ -272,7 +273,7 @@ def allocate(
             free = sum_of(share)
             break
         level += step
-        if not level > 0.0:  # a start far too high leads below every level; so it does if all arms were on their floors
+        if not level > 0.0:  # negative after a start far too high; NaN (0 / 0) if all arms were on their floors
             level = _lowest_level(power, gap, cost, factor)
         if level == previous:
             break

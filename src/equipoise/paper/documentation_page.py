@@ -1,6 +1,6 @@
 """The documentation page of the last full run, in Markdown: `python -m equipoise.paper.documentation_page docs`.
 
-The run is written beside the page. Tests make the page from it again, and check that the code still finds the same.
+The run is stored beside the page. Tests rebuild the page from it, and check that the code still finds the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from equipoise.paper.reproduction import Reproduction, chosen_items, reproduce
 from equipoise.simulation import available_processors
 
 PAGE, RUN, PICTURES = "reproduction.md", "reproduction.json", "images/reproduction"
-"""Within the folder of the documentation."""
+"""Paths within the folder of the documentation."""
 
 MOST_ROWS = 24
-"""Longer tables are for the report."""
+"""Longer tables appear only in the report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class LastRun:
 
     @classmethod
     def of(cls, result: Reproduction) -> LastRun:
-        """Return what is kept of a reproduction."""
+        """Return the part of a reproduction that is stored."""
         findings = [
             replace(finding, figures=[replace(figure, chart={}) for figure in finding.figures])
             for finding in result.findings

@@ -96,10 +96,10 @@ class EducationalRuns:
     ----------
     arms : Gaussian
     is_given : bool
-        Whether a user gave the arms; they are the surrogate otherwise.
+        Whether a user provided the arms; otherwise they are the surrogate.
     ucb_scale : float
     runs : Runs
-        ForcingBalance at each of the weights, UCB, GAFS and Uniform, looked at after the last pull.
+        ForcingBalance at each of the weights, UCB, GAFS and Uniform, recorded after the last pull.
     values : dict
         An array over replications for each row, column and reward weight; one entry where nothing is random.
     """
@@ -112,7 +112,7 @@ class EducationalRuns:
 
     @property
     def name(self) -> str:
-        """What to call the arms."""
+        """Name of the arms."""
         return "given arms" if self.is_given else "surrogate"
 
     def mean(self, row: str, column: str, reward_weight: float) -> float:
@@ -122,7 +122,7 @@ class EducationalRuns:
     def standard_error(self, row: str, column: str, reward_weight: float) -> float | None:
         """Return the standard error of an entry; None where nothing is random."""
         values = self.values[row, column, reward_weight]
-        # Uniform pulls the same arms in every replication: what is left is rounding.
+        # Uniform pulls the same arms in every replication: any difference is rounding.
         if values.size < 2 or np.ptp(values) <= 1e-9 * abs(values.mean()):
             return None
         return float(values.std(ddof=1) / np.sqrt(values.size))
@@ -145,7 +145,7 @@ def policies(ucb_scale: float) -> dict[tuple[str, float | None], Policy]:
 
 
 def educational_runs(work: Work) -> EducationalRuns:
-    """Play the table on given arms, or on the surrogate."""
+    """Play the table on the given arms, or on the surrogate."""
     arms = work.given_treefrog or treefrog_surrogate()
     is_given = work.given_treefrog is not None
     scale = matching_scales(work, arms, WIDE_SCALES)["reward", WEIGHTS[0]] if is_given else UCB_SCALE
@@ -175,9 +175,9 @@ def columns_on(runs: Runs, reward_weight: float) -> dict[str, FloatArray]:
 
 
 def matching_scales(work: Work, arms: Gaussian, scales: Sequence[float] = SCALES) -> dict[tuple[str, float], float]:
-    """Return for each printed number of UCB the width of its bonus that gives it on some arms, to one decimal.
+    """Return for each printed number of UCB the bonus width that reproduces it on some arms, to one decimal.
 
-    Numbers change steadily with the width, so what lies between the widths that are played is interpolated.
+    Numbers change monotonically with the width, so values between the widths played are interpolated.
     """
     tried = [ucb.UCB(scale=scale) for scale in scales]
     runs = work.simulate(tried, arms, HORIZON, REPLICATIONS, checkpoints=[HORIZON])
@@ -243,7 +243,7 @@ def printed_order(column: str, reward_weight: float) -> Order:
 
 
 def not_as_printed(table: EducationalRuns, column: str, reward_weight: float) -> tuple[list[str], list[str]]:
-    """Describe pairs of rows that are the other way round here, and pairs that are too close to tell."""
+    """Describe pairs of rows that are reversed here, and pairs that are too close to tell."""
     turned, close = [], []
     for low, high in combinations(printed_order(column, reward_weight), 2):
         for lower, upper in product(low, high):

@@ -40,7 +40,7 @@ class Item:
     compute : function
         Computes it with the simulations of a `Work`; the result does not depend on the number of workers.
     n_steps : int
-        About how many steps the full reproduction simulates for it; the progress bar allots its length by them.
+        Approximate number of steps the full reproduction simulates for it; sets its part of the progress bar.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Item:
 class Measured:
     """Our value of a number in `expected.toml`; the standard error is that of the mean over replications.
 
-    With `as_printed` it must be the printed number, whatever else is expected of the data that come with this package:
-    for those who give the paper's own.
+    With `as_printed` it must match the printed number, whatever is expected of the data in this package: for users who
+    supply the paper's own data.
     """
 
     key: str
@@ -80,7 +80,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """Something the paper says about its curves, in our words, and whether it holds on our data.
+    """A statement of the paper about its curves, in our words, and whether it holds on our data.
 
     Attributes
     ----------
@@ -125,16 +125,16 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure of the report: a Vega-Lite specification, which HTML, PNG and SVG are made from.
+    """A figure of the report: a Vega-Lite specification, rendered as HTML, PNG and SVG.
 
     Attributes
     ----------
     key : str
         Unique over all items; also the name of its files.
     caption : str
-        What there is to see.
+        What the figure shows.
     chart : dict
-        As `to_dict` of an Altair chart gives it.
+        Output of `to_dict` of an Altair chart.
     """
 
     key: str
@@ -153,7 +153,7 @@ class Finding:
     differs : list of str
         Where that differs from the paper, and why.
     n_steps : int
-        Steps that were simulated for it.
+        Steps simulated for it.
     seconds : float
     """
 
@@ -188,7 +188,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """A number that must come out.
+    """A number to reproduce.
 
     Attributes
     ----------
@@ -201,17 +201,17 @@ class Expected:
     paper : float, optional
         As printed; None if the number was computed independently and the paper only draws it.
     value : float
-        What ours is compared with: the printed number, or the right one where the printed one cannot be matched.
+        The number to compare with: the printed one, or the correct one where the printed one cannot be matched.
     tolerance : float
         Largest difference, besides four standard errors.
     reason : str
         Why that tolerance.
     replications : int
-        Needed to measure it so closely; 0 if it is computed exactly.
+        Needed to measure it that accurately; 0 if it is computed exactly.
     differs : str
         Why the printed number cannot be matched; empty if it is.
     rounding : float
-        Half a unit of the last digit printed, where the number is compared as printed for those with the paper's data.
+        Half a unit of the last digit printed, used when the paper's own data are compared with the printed number.
     """
 
     key: str
@@ -267,7 +267,7 @@ def expected_numbers() -> dict[str, Expected]:
     ('Fig. 4', 0.0794, 0.078553)
     """
     text = files("equipoise.paper").joinpath("expected.toml").read_text(encoding="utf-8")
-    # The file gives a printed number that can be matched once.
+    # A printed number that can be matched appears only once in the file.
     numbers = [Expected(**{"value": table.get("paper")} | table) for table in tomllib.loads(text)["number"]]
     by_key = {number.key: number for number in numbers}
     if len(by_key) != len(numbers):
@@ -282,7 +282,7 @@ def compare(measured: list[Measured]) -> list[Comparison]:
 
 
 def _for_data(expected: Expected, measured: Measured) -> Expected:
-    """Return what to expect; on the paper's own data, the printed number."""
+    """Return the expected value; on the paper's own data, the printed number."""
     if not measured.as_printed or expected.paper is None:
         return expected
     reason = "half a unit of the last digit printed"

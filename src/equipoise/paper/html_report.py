@@ -34,8 +34,8 @@ MARKS = {"matches": "✓", "holds": "✓", "differs, as known": "≈", "missed":
 class ReportWriter:
     """Write a report while it is computed; a context manager.
 
-    Another process draws the figures while later items are computed. It takes seconds, and a thread would hold up the
-    simulations.
+    Another process draws the figures while later items are computed. Drawing takes seconds, and a thread would slow
+    down the simulations.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ReportWriter:
 
     def __enter__(self) -> Self:
         before = active_children()
-        with _ctrl_c_ignored():  # the child inherits this: only we answer Ctrl-C
+        with _ctrl_c_ignored():  # inherited by the child: only this process handles Ctrl-C
             self._pool.submit(int)
         self._processes = [child for child in active_children() if child not in before]
         script = ReportWriter._script
@@ -138,7 +138,7 @@ def _with_code(text: str) -> str:
 
 
 def _source(environment: Any, name: str) -> str:
-    """Return a file of this package, as it is."""
+    """Return a file of this package, unescaped."""
     from markupsafe import Markup
 
     return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704  (our own file)
@@ -177,7 +177,7 @@ def as_csv(table: Table) -> str:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file, and make its folder if there is none."""
+    """Write a file, and create its folder if needed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

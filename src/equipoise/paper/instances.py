@@ -32,7 +32,7 @@ TWO_ARMS = (
 
 
 def treefrog_surrogate() -> Gaussian:
-    """Return 64 arms made to have the aggregates that the paper prints of its educational experiment.
+    """Return 64 arms built to match the aggregates that the paper prints of its educational experiment.
 
     The data of that experiment were never published: this is a surrogate, derived in `equipoise.paper.surrogate`.
 
@@ -58,11 +58,11 @@ def column_of(rows: list[dict[str, str]], name: str) -> FloatArray:
 
 
 SEED = 2017
-"""Of every simulation here: the year of the paper, not searched for."""
+"""Seed of every simulation here: the year of the paper, not tuned."""
 
 
 class Work:
-    """Simulates for the items, and nothing twice.
+    """Simulate for the items, each simulation only once.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Work:
     workers : int, optional
         Threads; one per core by default.
     treefrog : Gaussian, optional
-        The 64 arms of the educational experiment, for those who have them.
+        The 64 arms of the educational experiment, if you have them.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Work:
         self._played: dict[str, Runs] = {}
 
     def replications(self, full: int) -> int:
-        """Return how many replications to play where `full` are right for the full reproduction."""
+        """Return the number of replications to play, given that of the full reproduction."""
         return min(full, max(20, full // 10)) if self.quick else full
 
     def simulate(
@@ -101,7 +101,7 @@ class Work:
         checkpoints: Sequence[int] | None = None,
     ) -> Runs:
         """Return runs as `equipoise.simulate` does; `replications` are those of the full reproduction."""
-        # One policy at a time: another item may ask for it alone, or among others.
+        # One policy at a time: another item may need it alone, or with others.
         chosen = [policies] if isinstance(policies, Policy) else policies
         options = {"horizon": horizon, "replications": self.replications(replications), "checkpoints": checkpoints}
         return Runs.stacked([self._play(policy, arms, **options) for policy in chosen])
@@ -124,23 +124,23 @@ class Work:
 
 WEIGHT = 0.9
 REPLICATIONS = 200
-"""As many as the paper averages over."""
+"""The number that the paper averages over."""
 
 TRACKED = ForcingBalance(reward_weight=WEIGHT, forcing=1.0)
 SAMPLED = ForcingBalance(reward_weight=WEIGHT, forcing=1.0, tracking="sample")
 
 LONG = 100_000
 SHORT = 20_000
-"""Up to here for the rule that draws arms at random, which is solved from scratch at every step and slow."""
+"""Horizon of the rule that draws arms at random, which solves from scratch at every step and is slow."""
 
 STEPS = (50, 200, 1_000, 5_000, 20_000)
-"""Where an independent simulation gives the rescaled regret."""
+"""Steps at which an independent simulation provides the rescaled regret."""
 
 
 def checkpoints(horizon: int) -> list[int]:
-    """Return steps evenly spaced on a log scale, with those that numbers and claims need.
+    """Return steps evenly spaced on a log scale, including those that numbers and claims need.
 
-    Nothing is looked at before the fifth pull: an arm without pulls has an infinite error.
+    They start at the fifth pull: an arm without pulls has an infinite error.
     """
     rounds = [*range(5, 51, 5), *(50 * 2**k for k in range(11)), *STEPS]
     steps = np.union1d(np.rint(np.geomspace(5, LONG, 110)).astype(int), [*rounds, LONG])
@@ -148,10 +148,10 @@ def checkpoints(horizon: int) -> list[int]:
 
 
 def tracked_runs(work: Work) -> Runs:
-    """Return the long runs of ForcingBalance as the paper has it."""
+    """Return the long runs of the paper's ForcingBalance."""
     return work.simulate(TRACKED, FIVE_ARMS, LONG, REPLICATIONS, checkpoints=checkpoints(LONG))
 
 
 def tracked_and_sampled_runs(work: Work) -> Runs:
-    """Return shorter runs with both ways to follow the target."""
+    """Return shorter runs with both tracking rules."""
     return work.simulate([TRACKED, SAMPLED], FIVE_ARMS, SHORT, REPLICATIONS, checkpoints=checkpoints(SHORT))

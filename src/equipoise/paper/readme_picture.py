@@ -15,11 +15,11 @@ from equipoise.paper.real_experiment_report import rounded
 from equipoise.paper.real_experiments import BANDIT, BONUS, THOMPSON, GainAndLoss, Replay, replay_flu
 
 SHOWN_WEIGHTS = (0.95, 0.98, 0.99, 0.995)
-"""Few enough to be read at a glance, and far enough apart."""
+"""Few enough to read at a glance, and far enough apart."""
 
 
 def readme_replay() -> Replay:
-    """Replay as much of the flu trial as the picture shows; it takes ten seconds or so."""
+    """Replay the part of the flu trial that the picture shows; it takes about ten seconds."""
     return replay_flu(Work(), SHOWN_WEIGHTS, (BONUS,))
 
 

@@ -1,4 +1,4 @@
-"""Charts, tables and claims of a replayed experiment: what the dial gains and costs, and who is assigned what."""
+"""Build charts, tables and claims of a replayed experiment: what the dial gains and costs, and who is assigned what."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from equipoise.simulation.runs import Runs
 def dial_figure(
     replay: Replay, item: str, subject: str, arms: str, *, named: tuple[float, ...], relative: bool
 ) -> Figure:
-    """Draw gains and losses of all policies; `named` weights have labels, and gains may be relative to the trial's.
+    """Draw gains and losses of all policies; `named` weights get labels, and gains may be relative to the trial's.
 
-    The caption calls the experiment by its `subject`, and what it compares `arms`.
+    The caption calls the experiment `subject`, and the things it compares `arms`.
     """
     experiment = replay.experiment
     had = float(experiment.shares @ experiment.arms.mean) * experiment.n_people if relative else 1.0
@@ -226,7 +226,7 @@ def better_ranking(replay: Replay, item: str, weight: float) -> Claim:
 
 
 def wider_bonuses(replay: Replay) -> str:
-    """Compare the dial with UCB, whose bonus is a dial of a kind."""
+    """Compare the dial with UCB, whose bonus acts as a dial too."""
     differences = [f"{replay.above(row) / row.gain.value:+.0%} (bonus {row.bonus:.3g})" for row in replay.ucb]
     return (
         "A wider bonus makes UCB a dial of a kind, from a bandit to equal shares. At the same error the gain of "
@@ -237,7 +237,7 @@ def wider_bonuses(replay: Replay) -> str:
 
 
 def limits(replay: Replay) -> list[str]:
-    """Say what a replay cannot tell."""
+    """State the limits of a replay."""
     experiment = replay.experiment
     return [
         f"The means of the trial are taken for true. About {experiment.noise_share:.0%} of the variance between them "
@@ -258,7 +258,7 @@ def percent(mean: Mean) -> str:
 
 
 def rounded(value: float) -> str:
-    """Format a count with as many digits as its noise leaves.
+    """Format a count with as many digits as its noise justifies.
 
     Examples
     --------

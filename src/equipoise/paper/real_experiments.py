@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from equipoise.simulation.runs import Runs
 
 GROUP = 10
-"""How many people of the flu experiment are sent the same message at once."""
+"""Number of people in the flu experiment who get the same message at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RealExperiment:
-    """An experiment that was run, from the figures of its arms.
+    """A published experiment, described by summary figures of its arms.
 
     Attributes
     ----------
     citation : str
         Authors and year, for captions.
     outcome : str
-        What is counted, in the plural: the total over all participants is what they gain.
+        What is counted, in the plural; participants gain its total.
     names : tuple of str
-        Of the arms.
+        Names of the arms.
     people : int array
-        How many each arm had.
+        Participants of each arm.
     arms : Gaussian
         Mean and standard deviation of the outcome, per person or per group of people.
     group : int
@@ -57,17 +57,17 @@ class RealExperiment:
 
     @property
     def n_pulls(self) -> int:
-        """Groups that the participants make up."""
+        """Number of groups of participants."""
         return self.n_people // self.group
 
     @property
     def shares(self) -> FloatArray:
-        """The shares of participants that the arms had."""
+        """Shares of participants of the arms in the experiment."""
         return np.asarray(self.people / self.n_people)
 
     @property
     def noise_share(self) -> float:
-        """How much of the variance between the arms' means is noise: an estimate, from their standard errors."""
+        """Estimated share of noise in the variance between the arms' means, from their standard errors."""
         noise = float(np.mean(self.arms.std**2 * self.group / self.people))
         return noise / float(np.var(self.arms.mean, ddof=1))
 
@@ -94,7 +94,7 @@ def effort_experiment() -> RealExperiment:
 def flu_experiment() -> RealExperiment:
     """Return the 22 messages and the usual care of Milkman et al.: the share of ten people who are vaccinated.
 
-    Ten people at a time is how messages are sent, and makes a replication ten times shorter at the same accuracy: the
+    Messages are sent to ten people at a time, which makes a replication ten times shorter at the same accuracy: the
     share vaccinated of ten has a standard deviation smaller by the square root of ten, and is close to Gaussian.
 
     Examples
@@ -119,10 +119,10 @@ def flu_experiment() -> RealExperiment:
 TRIAL, BALANCE, BANDIT, THOMPSON = "as it was run", "ForcingBalance", "UCB", "Thompson sampling"
 
 BONUS = math.sqrt(2)
-"""Of UCB1 for Gaussian rewards, in standard deviations; UCB knows the largest, more than an experimenter does."""
+"""Bonus of UCB1 for Gaussian rewards, in standard deviations; UCB knows the largest, which experimenters do not."""
 
 WIDER = (2.0, 3.0, 4.0, 6.0)
-"""Wider bonuses make UCB a dial of a kind, from a bandit to equal shares."""
+"""Wider bonuses turn UCB into a dial, from a bandit to equal shares."""
 
 EFFORT_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 FLU_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)
@@ -137,7 +137,7 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GainAndLoss:
-    """How a policy does against the experiment as it was run; changes are relative: 0.1 is ten percent.
+    """A policy compared with the experiment as it was run; changes are relative: 0.1 is ten percent.
 
     Attributes
     ----------
@@ -149,12 +149,12 @@ class GainAndLoss:
     gain : Mean
         More of the outcome in total, over all participants.
     relative_gain : Mean
-        The same, as a part of what the experiment had.
+        The same, relative to the total of the experiment.
     formula_loss : Mean
         Change of the average standard error of an arm by formula, sigma / sqrt(pulls)  [Eq. 2].
     loss : Mean
-        Change of the average error that the estimates really had, over replications. It exceeds that of the formula
-        where a policy leaves an arm alone because its first rewards were low.
+        Change of the average actual error of the estimates, over replications. It exceeds that of the formula where a
+        policy abandons an arm because its first rewards were low.
     worst_loss : Mean
         Change of the largest standard error of an arm, by formula.
     relative_dcg, rank_error : Mean
@@ -237,9 +237,9 @@ class Replay:
         return {name: _mean(some.rescaled_regret(reward_weight=reward_weight)[0, :, -1]) for name, some in runs.items()}
 
     def price(self, reward_weight: float) -> float:
-        """Return the total outcome that a weight gives up to make the average standard error one percent smaller.
+        """Return the total outcome that a weight gives up to reduce the average standard error by one percent.
 
-        That is what the weight means for this experiment: w times the reward less 1 - w times the error is largest
+        That is the meaning of the weight for this experiment: w times the reward less 1 - w times the error is largest
         where one more percent of accuracy costs exactly this.
         """
         one_percent = float(error(self.experiment.shares, self.experiment.arms.std)) / 100
@@ -247,7 +247,7 @@ class Replay:
         return float(self.experiment.n_people * one_percent * odds)
 
     def optimum(self, reward_weights: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-        """Return relative loss and total gain of the best fixed shares, had the arms been known beforehand."""
+        """Return relative loss and total gain of the best fixed shares, had the arms been known in advance."""
         arms, trial = self.experiment.arms, self.experiment.shares
         best = [optimal_allocation(arms.mean, arms.std, reward_weight=weight) for weight in reward_weights]
         loss = [float(error(shares, arms.std) / error(trial, arms.std)) - 1 for shares in best]

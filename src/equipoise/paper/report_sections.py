@@ -1,4 +1,4 @@
-"""A finding as text: the sections that the terminal, the HTML report and the documentation page all show."""
+"""Put a finding into text: the sections that the terminal, the HTML report and the documentation page all show."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """A whole reproduction in a few numbers.
+    """Summary of a whole reproduction.
 
     `counts` says how many numbers are matched, known to differ, or missed, and how many claims hold or fail.
     """
@@ -99,7 +99,7 @@ class Summary:
 
 
 def summary_of(result: Reproduction) -> Summary:
-    """Sum up a reproduction."""
+    """Summarise a reproduction."""
     verdicts = [comparison.verdict for comparison in result.comparisons]
     hold = [claim.holds for claim in result.claims]
     return Summary(
@@ -146,7 +146,7 @@ def file_name(finding: Finding, table: Table) -> str:
 
 
 def _number_text(comparison: Comparison) -> NumberText:
-    """Format a comparison; our number has two digits more than decide."""
+    """Format a comparison; our number gets two digits more than the comparison needs."""
     expected, measured = comparison.expected, comparison.measured
     error = measured.standard_error
     return NumberText(

@@ -1,4 +1,4 @@
-"""Compute items, keep each one as soon as it is done, and judge what came out."""
+"""Compute items, store each as soon as it is done, and compare the results with the paper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Progress(NamedTuple):
-    """How far an item is: steps simulated so far, or what it found, now or in an earlier run."""
+    """Progress of an item: steps simulated so far, or its finding, from this run or an earlier one."""
 
     item: Item
     n_steps: int = 0
@@ -41,7 +41,7 @@ class Reproduction:
         One per item.
     quick : bool
     n_kept : int
-        How many were computed by an earlier run.
+        Number of findings from an earlier run.
     """
 
     items: tuple[Item, ...]
@@ -61,7 +61,7 @@ class Reproduction:
 
     @property
     def missed(self) -> list[str]:
-        """What did not come out: keys of numbers and claims."""
+        """Failures: keys of numbers and claims."""
         numbers = [comparison.expected.key for comparison in self.comparisons if not comparison.holds]
         return numbers + [claim.key for claim in self.claims if not claim.holds]
 
@@ -91,20 +91,20 @@ def reproduce(
     workers: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Reproduction:
-    """Compute items and judge them.
+    """Compute items and compare them with the paper.
 
     Parameters
     ----------
     names : sequence of str
-        Of items; all by default.
+        Names of items; all by default.
     folder : path, optional
-        Where to keep finished items. Those that the same code computed with the same settings are read from there.
+        Where to store finished items. Items computed by the same code with the same settings are read from there.
     quick : bool
         Fewer replications.
     again : bool
-        Compute kept items again.
+        Recompute stored items.
     treefrog : Gaussian, optional
-        The 64 arms of the educational experiment, for those who have them; the surrogate by default.
+        The 64 arms of the educational experiment, if you have them; the surrogate by default.
     workers : int, optional
         Threads; one per core by default.
     on_progress : function of Progress
@@ -142,7 +142,7 @@ def _compute(item: Item, work: Work, on_progress: Callable[[Progress], None]) ->
 
 
 def _made(folder: Path) -> Path:
-    """Make a folder, before anything is computed that could not be kept for want of it."""
+    """Create a folder, before computing anything that could not be stored without it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -156,7 +156,7 @@ def _keep(path: Path, finding: Finding, work: Work) -> None:
 
 
 def _load(path: Path, work: Work) -> Finding | None:
-    """Read a kept finding; return None if there is none, or if other code or settings made it."""
+    """Read a stored finding; return None if there is none, or if other code or settings produced it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         return Finding.from_json(data["finding"]) if data["made_by"] == _made_by(work) else None

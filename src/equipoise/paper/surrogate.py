@@ -1,6 +1,6 @@
-"""Where the 64-arm surrogate comes from: constants of the printed table, then arms with its aggregates  [Fig. 6].
+"""Derive the 64-arm surrogate: constants of the printed table, then arms with its aggregates  [Fig. 6].
 
-The data of the educational experiment were never published. What is printed still says a great deal about them, and
+The data of the educational experiment were never published. The printed numbers still say a great deal about them, and
 every step from there to a set of arms is a function here.
 """
 
@@ -31,7 +31,7 @@ class Constants(NamedTuple):
 
 
 CONSTANTS = Constants(12.335, 4.292)
-"""As `solve_constants` finds them, to the digits that the table supports."""
+"""Found by `solve_constants`, to the digits that the table supports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class RowEquation:
     Attributes
     ----------
     of_mean, of_std, regret : Printed
-        Each with how far it may be off, since all the numbers in it are rounded.
+        Each with its largest possible error, since all the numbers in it are rounded.
     """
 
     row: str
@@ -58,7 +58,7 @@ class RowEquation:
         return self.of_mean.value * constants.mean_max + self.of_std.value * constants.std_max
 
     def slack(self, constants: Constants = CONSTANTS) -> float:
-        """Return how far the two sides may be apart because of rounding alone."""
+        """Return the largest difference between the two sides that rounding alone explains."""
         of_mean, of_std = self.of_mean.rounding, self.of_std.rounding
         return of_mean * constants.mean_max + of_std * constants.std_max + self.regret.rounding
 
@@ -113,7 +113,7 @@ def solve_constants(equations: Sequence[RowEquation]) -> Constants:
 
 
 def possible_constants(equations: Sequence[RowEquation]) -> tuple[Constants, ...]:
-    """Return the corners of the polygon of constants that agree with every row to rounding; none if there are none.
+    """Return the corners of the polygon of constants that agree with every row to rounding; empty if none do.
 
     Each row allows a strip of the plane: its two sides may differ by a slack that is linear in the constants.
 
@@ -149,9 +149,9 @@ def possible_constants(equations: Sequence[RowEquation]) -> tuple[Constants, ...
 
 @cache
 def printed_aggregates() -> dict[str, fig6.Printed]:
-    """Return the numbers of the table that depend on the arms alone: what a surrogate must have.
+    """Return the numbers of the table that depend on the arms alone: the ones a surrogate must match.
 
-    The rows of UCB and ForcingBalance are not among them, so a surrogate can be judged by what it makes of those.
+    The rows of UCB and ForcingBalance are not among them, so they can test a surrogate.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def sum_of_squares(arms: Gaussian) -> float:
 # The fit: arms that have the aggregates
 
 KNOTS = 6
-"""Places over the ranks of the arms where gaps between means, and stds, are free; in between they are interpolated."""
+"""Knots over the ranks of the arms where gaps between means, and stds, are free; in between they are interpolated."""
 
 PULL = (0.5, 0.1)
 """How far logarithms of gaps and of stds go from equal ones at the price of one unit of rounding.
@@ -219,10 +219,10 @@ Aggregates do not determine arms. Among those that fit, the fit prefers arms tha
 
 
 def fit_surrogate(*, noisiest: int = 4) -> Gaussian:
-    """Return 64 arms, best first, with the largest mean and std of the table and its aggregates as nearly as can be.
+    """Return 64 arms, best first, with the largest mean and std of the table and its aggregates as close as possible.
 
-    The averages of means and stds are those of Uniform's row exactly. The other aggregates are fitted by least squares,
-    in units of their rounding. It takes about a second and always gives the same arms.
+    The averages of means and stds match Uniform's row exactly. The other aggregates are fitted by least squares, in
+    units of their rounding. It takes about a second and is deterministic.
 
     Parameters
     ----------

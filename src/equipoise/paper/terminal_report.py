@@ -1,4 +1,4 @@
-"""The reproduction on the terminal: a progress bar, each finding when it is done, and a summary or JSON at the end."""
+"""Show the reproduction on the terminal: a progress bar, each finding when it is done, and a summary or JSON."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TerminalReport:
         if finding is None and n_steps == 0:
             place = f"{item.name} ({len(self._done) + 1} of {len(self._steps)})"
             self._bar.turn_to(place, sum(self._steps.values()))
-        else:  # an item with more steps than planned does not go beyond its part of the bar
+        else:  # an item with more steps than planned stays within its part of the bar
             self._bar.show(before + min(n_steps, part))
 
 

@@ -1,4 +1,4 @@
-"""The policies, one per file; a name here is a name in JSON  [Sect. 3, Sect. 5, App. C]."""
+"""Built-in policies that decide which arm to pull next; JSON refers to them by these names  [Sect. 3, 5, App. C]."""
 
 from equipoise.policies.baselines import EpsilonGreedy, Fixed, Uniform
 from equipoise.policies.compiled import NumbaPolicy

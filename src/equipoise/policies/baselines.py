@@ -1,4 +1,4 @@
-"""Uniform: arms take turns  [Sect. 5]."""
+"""Baseline policies: uniform turns, a fixed allocation, and epsilon-greedy  [Sect. 5]."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equipoise.policies.compiled import CompiledPolicy
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Uniform(CompiledPolicy):
-    """Pull the arm that was pulled least, the first of them on a tie: a classical balanced experiment.
+    """Pull the arm with the fewest pulls, the first on a tie: a classical balanced experiment.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Uniform(CompiledPolicy):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Fixed(CompiledPolicy):
-    """Follow an allocation that is known beforehand.
+    """Follow an allocation that is fixed in advance.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Fixed(CompiledPolicy):
         self._check("tracking", "window", "mixing")
 
     def per_arm(self, n_arms: int) -> FloatArray:
-        """Return the allocation in its place among the numbers per arm."""
+        """Return the allocation in its row of the numbers per arm."""
         rows = super().per_arm(n_arms)
         rows[ALLOCATION] = checks.allocation("allocation", self.allocation, size=n_arms)
         return rows
@@ -70,7 +70,7 @@ class Fixed(CompiledPolicy):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EpsilonGreedy(CompiledPolicy):
-    """Pull the arm with the largest mean, except that a share of pulls goes to an arm drawn evenly from all.
+    """Pull the arm with the largest mean, except for a share of pulls drawn evenly from all arms.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Policies that the kernels decide for: the class says the rule and checks its parameters, a kernel does the rest."""
+"""Connect policies to the kernels: policies described by a rule, and policies given as a numba-compiled function."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Chances = Callable[[ArmStats], FloatArray]
 Decider = Callable[[ArmStats, FloatArray], tuple[int, bool]]
 
 _DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
-"""What the kernels do in place of the policy; an override of any of them must be called."""
+"""Methods that the kernels replace; a subclass that overrides one must be called instead."""
 
 
 class CompiledPolicy(Policy):
-    """A policy known to the kernels by its rule."""
+    """A policy that the kernels know by its rule."""
 
     @abstractmethod
     def rule(self) -> Rule:
@@ -36,7 +36,7 @@ class CompiledPolicy(Policy):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled loops decide as this policy does: not so where a part of it is written in Python."""
+        """Whether the compiled loops decide as this policy does; not if part of it is overridden in Python."""
         return self._solver() is None and inherits(self, CompiledPolicy, _DECIDING_METHODS)
 
     def per_arm(self, n_arms: int) -> FloatArray:
@@ -49,7 +49,7 @@ class CompiledPolicy(Policy):
         self.per_arm(n_arms)
 
     def prepare(self, n_arms: int) -> Chooser:
-        """Return a chooser with its scratch space allocated; `choose` itself if a subclass has its own."""
+        """Return a chooser with its scratch space allocated; `choose` itself if a subclass overrides it."""
         self.check_arms(n_arms)
         if type(self).choose is not CompiledPolicy.choose:
             return self.choose
@@ -57,7 +57,7 @@ class CompiledPolicy(Policy):
 
     def choose(self, stats: ArmStats, uniform: float) -> Choice:
         """Return the choice for these statistics; `uniform` is a random number in [0, 1)."""
-        # A subclass that calls this from a `choose` of its own must not be sent back there.
+        # A subclass may call this from its own `choose`; going through `prepare` would call that again.
         prepare = self.prepare if type(self).choose is CompiledPolicy.choose else self._chooser
         return prepare(stats.n_arms)(stats, uniform)
 
@@ -79,13 +79,13 @@ class CompiledPolicy(Policy):
         return target if write_target(rule, self.per_arm(n_arms), *state, work, target) else None
 
     def _solver(self) -> Chances | None:
-        """Return what finds the target where Python does, and None where the kernel does."""
+        """Return the function that computes the target in Python, or None if the kernel does."""
         return None
 
     def _decider(self, n_arms: int, tracked_from: IntArray | None = None) -> Decider:
-        """Return the function that names the next arm, or fills probabilities and says it is random.
+        """Return a function that returns the next arm, or fills the probabilities and returns `RANDOM`.
 
-        With `tracked_from`, a target is followed by the assignments that each arm has beyond these.
+        With `tracked_from`, tracking counts only the assignments of each arm beyond these.
         """
         from equipoise.kernels.decision import WORK_ROWS, decide, forced_arm, track
 
@@ -103,7 +103,7 @@ class CompiledPolicy(Policy):
                 return decide(
                     rule, per_arm, t, assigned, pulls, stats.mean, stats.std, tracked_t, tracked, work, probability
                 )
-            # What Python solves is forced and tracked like all else; see `kernels.decision.decide`.
+            # A target computed in Python is forced and tracked like any other; see `kernels.decision.decide`.
             arm = forced_arm(rule, t, assigned, pulls)
             if arm >= 0:
                 return arm, True
@@ -112,7 +112,7 @@ class CompiledPolicy(Policy):
         return decider
 
     def _chooser(self, n_arms: int, tracked_from: IntArray | None = None) -> Chooser:
-        """Return a chooser that goes by the kernel, or by the probabilities of a subclass that has its own."""
+        """Return a chooser that uses the kernel, or the probabilities of a subclass that overrides them."""
         if type(self).probabilities is not CompiledPolicy.probabilities:
             return super().choose
         from equipoise.kernels.decision import RANDOM, draw
@@ -129,7 +129,7 @@ class CompiledPolicy(Policy):
         return chooser
 
     def _chances(self, n_arms: int, tracked_from: IntArray | None = None) -> Chances:
-        """Return the function that gives the probability of each arm to be chosen by `_chooser`."""
+        """Return a function that computes the probability of each arm to be chosen by `_chooser`."""
         from equipoise.kernels.decision import RANDOM
 
         decider = self._decider(n_arms, tracked_from)
@@ -145,14 +145,14 @@ class CompiledPolicy(Policy):
         return chances
 
     def _check(self, *names: str) -> None:
-        """Check parameters that several policies share, and put them in place as the policy keeps them."""
+        """Check the parameters that several policies share, and store them in their normal form."""
         self._set(**{name: _CHECKS[name](name, getattr(self, name)) for name in names})
 
 
 def choosing_since(policy: Policy, tracked_from: IntArray) -> tuple[Chooser, Chances]:
-    """Return `choose` and `probabilities` of a policy that follows its target by the assignments since some moment.
+    """Return `choose` and `probabilities` of a policy that tracks its target over the assignments since some moment.
 
-    `tracked_from` is how often each arm had been assigned then. A policy with a choice of its own is asked as it is:
+    `tracked_from` is how often each arm had been assigned then. A policy with its own `choose` is called unchanged:
     only its author knows which assignments it should count.
     """
     n_arms = tracked_from.size
@@ -173,7 +173,7 @@ def _number(low: float, high: float, *, open_low: bool = False) -> Callable[[str
 
 
 _TARGET_TRACKINGS = ("difference", "ratio", "sample", "windowed")
-"""How a target becomes a pull; `PooledBalance`, which needs no target, has its own."""
+"""Ways to turn a target into a pull; `PooledBalance`, which needs no target, has its own."""
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "draws": lambda name, value: checks.whole_number(name, value, 1, 1_000_000),
@@ -190,11 +190,11 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 SIGNATURE = "fill(parameters, t, assigned, pulls, mean, std, probability)"
-"""How the function of a `NumbaPolicy` is called."""
+"""Arguments of the function of a `NumbaPolicy`."""
 
 
 class NumbaPolicy(Policy):
-    """A policy given by a function that numba compiled.
+    """A policy defined by a function that numba compiled.
 
     The function fills the probability of each arm to be next. It is called as
     ``fill(parameters, t, assigned, pulls, mean, std, probability)``, where the parameters are the policy's fields in
@@ -225,7 +225,7 @@ class NumbaPolicy(Policy):
         """Return the compiled function that fills the probabilities."""
 
     def parameters(self) -> tuple[Any, ...]:
-        """Return what the function gets as its parameters; a subclass may return other things that numba knows."""
+        """Return the function's parameters; a subclass may return any types that numba supports."""
         values = []
         for field in self._fields():
             value = getattr(self, field.name)
@@ -251,11 +251,11 @@ class NumbaPolicy(Policy):
 
 
 def checked_filler(policy: NumbaPolicy) -> Callable[..., None]:
-    """Return the compiled function, or say that it takes other arguments than it will be given."""
+    """Return the compiled function; raise if its arguments are not the expected ones."""
     filler = policy.filler()
     try:
         signature = inspect.signature(getattr(filler, "py_func", filler))
-    except (TypeError, ValueError):  # no function of Python's, so there is nothing to say beforehand
+    except (TypeError, ValueError):  # not a Python function, so its signature is unknown
         return filler
     try:
         signature.bind(*range(SIGNATURE.count(",") + 1))
@@ -268,7 +268,7 @@ def checked_filler(policy: NumbaPolicy) -> Callable[..., None]:
 
 
 def explain(policy: NumbaPolicy, error: Exception) -> None:
-    """Raise a short error in the place of numba's, if this is one: a screenful of which one line tells something."""
+    """Raise a short error instead of numba's, if this is one: numba prints a screenful with one useful line."""
     by_numba = type(error).__module__.startswith("numba.")
     if by_numba or isinstance(error, TypeError):
         checked_filler(policy)

@@ -1,4 +1,4 @@
-"""ForcingBalance, the algorithm of the paper  [Sect. 3, Fig. 2]."""
+"""ForcingBalance, the paper's algorithm: forced exploration, then tracking of the optimum  [Sect. 3, Fig. 2]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equipoise.policies.compiled import Chances, CompiledPolicy
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ForcingBalance(CompiledPolicy):
-    """Pull rarely pulled arms by force; otherwise follow the allocation that is optimal for the estimates.
+    """Force rarely pulled arms; otherwise follow the allocation that is optimal for the estimates.
 
     At step t an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled; if there is none, the optimal allocation for
     the estimated means and standard deviations is computed and the arm furthest below it is pulled.
@@ -25,7 +25,7 @@ class ForcingBalance(CompiledPolicy):
     reward_weight : float
         The dial between reward (1) and accuracy (0); w in the paper.
     forcing : float, default 1.0
-        How much to force; eta in the paper. Whatever it is, every arm gets the two rewards its spread needs.
+        How much to force; eta in the paper. At any value, every arm gets the two rewards its spread needs.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target; lambda_min in the paper.
     objective : Objective
@@ -33,8 +33,8 @@ class ForcingBalance(CompiledPolicy):
     tracking : {"difference", "ratio", "sample", "windowed"}
         How the target becomes a pull: the arm with the largest target minus frequency (the paper), the largest target
         over frequency (GAFS), a draw from the target (App. C), or a draw that also corrects the gap: with
-        probabilities proportional to what each arm lacks to meet the target `window` pulls ahead. The last leaves a
-        probability to log and no next arm to guess.
+        probabilities proportional to what each arm lacks to meet the target `window` pulls ahead. The last has a
+        probability to log, and its next arm cannot be guessed.
     window : float, default 10.0
         For "windowed": near 1 it is the paper's rule, large it is "sample".
     mixing : float, default 0.02
@@ -74,7 +74,7 @@ class ForcingBalance(CompiledPolicy):
         self._check("reward_weight", "forcing", "floor", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
-        """Raise if floors or importance are not one per arm."""
+        """Raise unless floors and importance have one value per arm."""
         with within("objective"):
             self.objective.check_arms(n_arms)
         super().check_arms(n_arms)
@@ -99,7 +99,7 @@ class ForcingBalance(CompiledPolicy):
         )
 
     def _solver(self) -> Chances | None:
-        """Return what solves an objective of the user's."""
+        """Return the function that solves a user-defined objective."""
         if isinstance(self.objective, PowerObjective):
             return None
         solve, weight, floor = self.objective.solve, self.reward_weight, self.floor

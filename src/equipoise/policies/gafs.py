@@ -1,4 +1,4 @@
-"""GAFS, active exploration by greedy allocation with forced selection, for the average error  [Sect. 5]."""
+"""GAFS and GAFSMax: active exploration by greedy allocation with forced selection  [Sect. 5]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equipoise.policies.compiled import CompiledPolicy
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GAFS(CompiledPolicy):
-    """Measure all arms as well as possible on average, whatever their rewards.
+    """Measure all arms as accurately as possible on average, whatever their rewards.
 
     The target is proportional to std^(2/3), the optimum for reward weight 0; the arm with the largest ratio of target
     to frequency is pulled, and arms with fewer than ``forcing * sqrt(t)`` pulls are forced.
@@ -44,9 +44,9 @@ class GAFS(CompiledPolicy):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GAFSMax(CompiledPolicy):
-    """Make the error of the worst-measured arm as small as possible.
+    """Minimise the error of the worst-measured arm.
 
-    The target is proportional to the variance, which gives all arms the same error; tracking and forcing are those of
+    The target is proportional to the variance, which gives all arms the same error; tracking and forcing are as in
     `GAFS`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""UCB, the classical policy for reward alone  [Sect. 5]."""
+"""Policies that use confidence bounds: UCB, NaiveUCB, OptimisticBalance and UCBExplore  [Eq. 5, Sect. 2, 5, 6]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from equipoise.stats import LARGEST_REWARD
 class UCB(CompiledPolicy):
     """Pull the arm with the largest mean + scale * sqrt(log(t) / pulls).
 
-    Assignments whose reward is still to come count as pulls in the bonus, so that a batch spreads over arms.
+    Assignments with a pending reward count as pulls in the bonus, so that a batch spreads over arms.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class UCB(CompiledPolicy):
 class NaiveUCB(CompiledPolicy):
     """Follow the optimum for upper bounds on the means and *lower* bounds on the standard deviations.
 
-    Together they bound the trade-off from above, but an arm whose spread was underestimated is hardly pulled again and
-    so never corrected. There is no forcing.
+    Together they bound the trade-off from above, but an arm whose spread was underestimated is hardly pulled again, so
+    the estimate is never corrected. There is no forcing.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class NaiveUCB(CompiledPolicy):
     failure_probability : float, default 0.1
         Probability that some bound of Prop. 1 fails; delta in the paper.
     scale : float, default 1.0
-        Range of the rewards, by which the bounds for rewards in [0, 1] are multiplied.
+        Range of the rewards; multiplies the bounds, which are for rewards in [0, 1].
     smallest_std : float, default 0.01
-        Lower bounds are cut off here, as in the paper's experiments.
+        Lower bounds are truncated here, as in the paper's experiments.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
 
@@ -70,7 +70,7 @@ class NaiveUCB(CompiledPolicy):
 
     Examples
     --------
-    The arm with the larger spread is pulled less, because little is known of it:
+    The arm with the larger spread is pulled less, because it was pulled rarely so far:
 
     >>> from equipoise.stats import ArmStats
     >>> stats = ArmStats.from_summary([400, 10], [1.0, 1.0], [1.0, 2.0])
@@ -103,8 +103,8 @@ class NaiveUCB(CompiledPolicy):
 class OptimisticBalance(CompiledPolicy):
     """Follow the optimum for upper bounds on the means and upper bounds on the standard deviations.
 
-    An arm of which little is known looks both rewarding and uncertain, so it is pulled and becomes known: the trap of
-    `NaiveUCB` is gone. What is optimised is then neither an upper nor a lower bound on the trade-off.
+    A little-known arm looks both rewarding and uncertain, so it is pulled and becomes known, which avoids the trap of
+    `NaiveUCB`. The optimised quantity is then neither an upper nor a lower bound on the trade-off.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class OptimisticBalance(CompiledPolicy):
     failure_probability : float, default 0.1
         Probability that some bound of Prop. 1 fails.
     scale : float, default 1.0
-        Range of the rewards, by which the bounds for rewards in [0, 1] are multiplied.
+        Range of the rewards; multiplies the bounds, which are for rewards in [0, 1].
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
 
@@ -154,14 +154,14 @@ class UCBExplore(CompiledPolicy):
 
     The half-width after n pulls is ``scale * sqrt(log(2 / failure_probability) / (2 n))`` for arms of any spread, so
     accuracy alone asks for equal shares; means enter by their upper bounds. The result mixes Uniform and UCB, and the
-    mixture depends on the horizon: a short one is spent exploring, a long one mostly on reward.
+    mixture depends on the horizon: a short one goes to exploration, a long one mostly to reward.
 
     Parameters
     ----------
     reward_weight : float
         The dial between reward (1) and interval width (0).
     horizon : int
-        Number of pulls after which the intervals are judged.
+        Number of pulls after which the intervals are evaluated.
     failure_probability : float, default 0.05
         One minus the level of the intervals.
     scale : float, default 1.0

@@ -1,4 +1,4 @@
-"""What a policy is: a value that turns statistics and one uniform number into the next choice."""
+"""Define what a policy is: a value that turns statistics and one uniform number into the next choice."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Choice(NamedTuple):
 class Policy(Value):
     """A rule that chooses the next arm.
 
-    Policies are frozen dataclasses without state. To write one, subclass this and say with which probabilities the
-    next arm is chosen; everything else (bandit, simulator, JSON by name) works with that.
+    Policies are frozen dataclasses without state. To write one, subclass this and return the probabilities of the next
+    arm; everything else (bandit, simulator, JSON by name) works with that.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Policy(Value):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled loops know this policy's rule and may decide in its stead."""
+        """Whether the compiled loops know this policy's rule and can decide for it."""
         return False
 
     @abstractmethod
@@ -77,11 +77,11 @@ class Policy(Value):
         """Raise if the parameters do not fit this number of arms."""
 
     def prepare(self, n_arms: int) -> Chooser:
-        """Return `choose` made ready for many calls with this number of arms."""
+        """Return `choose`, prepared for many calls with this number of arms."""
         self.check_arms(n_arms)
         return self.choose
 
 
 def inherits(policy: Policy, kind: type, methods: tuple[str, ...]) -> bool:
-    """Return whether a policy's class left these methods as they are in `kind`."""
+    """Return whether a policy's class leaves these methods as `kind` defines them."""
     return all(getattr(type(policy), method) is getattr(kind, method) for method in methods)

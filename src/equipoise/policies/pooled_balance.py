@@ -1,4 +1,4 @@
-"""PooledBalance, the rule to take by default: pool what the arms have in common, pull what helps most  [ours]."""
+"""PooledBalance, the default policy: pool what the arms have in common, pull what helps most  [ours]."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from equipoise.policies.policy import Policy
 
 _PULL_TRACKINGS = ("marginal", "difference", "windowed")
-"""How the next pull is found; see the parameter `tracking`."""
+"""Ways to choose the next pull; see the parameter `tracking`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PooledBalance(CompiledPolicy):
-    """Believe of each arm what its rewards and those of the others suggest; pull what raises the trade-off most.
+    """Estimate each arm from its own rewards and those of the others; pull what raises the trade-off most.
 
-    A few rewards say little about one arm, but all arms together say how much arms differ. Spreads are drawn towards
-    the typical one and means towards their average by as much as their differences may be noise (empirical Bayes); with
-    more rewards an arm speaks for itself. The trade-off is linear in means and spreads, so these expectations make it
-    the expected trade-off, and each pull goes to the arm that raises that most. An arm that is hardly known keeps a
-    spread that asks for pulls; so nothing needs to be forced, and nothing to be tuned.
+    A few rewards say little about one arm, but all arms together show how much arms differ. Spreads are shrunk towards
+    the typical one and means towards their average, as far as their differences may be noise (empirical Bayes); with
+    more rewards an arm's own data dominate. The trade-off is linear in means and spreads, so with these expectations it
+    is the expected trade-off, and each pull goes to the arm that raises it most. A little-known arm keeps a spread that
+    calls for pulls, so nothing needs forcing or tuning.
 
     Parameters
     ----------
@@ -36,23 +36,23 @@ class PooledBalance(CompiledPolicy):
     tracking : {"marginal", "difference", "windowed"}
         Which arm is pulled: the one that raises the expected trade-off most; the one furthest below the optimal
         share, as in the paper; or one drawn at random from the `window` pulls that "marginal" would make next. The
-        last leaves a probability to log and no next arm to guess.
+        last has a probability to log, and its next arm cannot be guessed.
     window : int, default 10
         For "windowed": how many pulls ahead the draw looks.
     mixing : float, default 0.02
         For "windowed": the share of pulls spread evenly, so that no arm has probability 0.
     forcing : float, default 0.1
-        Insurance: an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled whatever is believed of it. That is
-        16 pulls of 25,000; it matters for a weight of 1, where nothing else makes an arm known.
+        Insurance: an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled whatever its estimate. That is 16 pulls
+        of 25,000; it matters for a weight of 1, where nothing else explores.
     first_rewards : int, default 4
-        Rewards of every arm before any belief is formed; until then arms take turns.
+        Rewards of every arm before estimates are used; until then arms take turns.
     caution : float, default 2.0
-        By how many standard deviations differences between many arms must exceed their noise to count as differences.
+        Number of standard deviations by which differences between many arms must exceed their noise to count.
     curiosity : float, default 2.0
-        By how many standard deviations, divided by its pulls, an arm's mean counts for more than is believed: one that
-        a few rewards made look bad gets another chance.
+        A bonus of this many standard deviations, divided by its pulls, is added to an arm's estimated mean: an arm
+        with a few bad rewards gets another chance.
     pooling : bool, default True
-        Whether arms are compared to learn how much they differ. Without it each is judged almost by its own rewards
+        Whether to compare arms to learn how much they differ. Without it each is estimated almost from its own rewards
         alone.
 
     References
@@ -62,7 +62,7 @@ class PooledBalance(CompiledPolicy):
 
     Examples
     --------
-    After five rewards each, that spreads differ is mostly noise; after five hundred it is not:
+    After five rewards each, differences between spreads are mostly noise; after five hundred they are not:
 
     >>> from equipoise.stats import ArmStats
     >>> mean, std = [1.0, 1.2, 0.9, 1.1, 1.0, 1.3], [1.1, 0.3, 0.8, 1.2, 2.2, 0.9]
@@ -113,9 +113,9 @@ class PooledBalance(CompiledPolicy):
 
 
 def recommended(reward_weight: float) -> Policy:
-    """Return the policy of an experiment for which only a weight between reward and accuracy is given.
+    """Return the policy for an experiment of which only the weight between reward and accuracy is given.
 
-    Its pulls are drawn at random, so that nobody can guess the next one and every probability can be logged.
+    It draws pulls at random, so that the next one cannot be guessed and every probability can be logged.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def recommended(reward_weight: float) -> Policy:
 
 
 def policy_or_recommended(policy: Policy | None, reward_weight: float | None) -> Policy:
-    """Return the policy that was given, or the one for the weight that was given; it must be one of the two."""
+    """Return the given policy, or the recommended one for the given weight; exactly one must be given."""
     if policy is not None and reward_weight is None:
         return policy
     if policy is None and reward_weight is not None:

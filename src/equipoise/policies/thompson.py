@@ -1,4 +1,4 @@
-"""ThompsonSampling, posterior sampling for reward alone, with Gaussian rewards of unknown variance."""
+"""Posterior sampling with Gaussian rewards of unknown variance: ThompsonSampling and ThompsonBalance  [Sect. 6]."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from equipoise.policies.compiled import CompiledPolicy
 class ThompsonSampling(CompiledPolicy):
     """Pull each arm with the probability that its mean is the largest.
 
-    The decision is taken for `draws` posterior samples and one of them is picked at random, as in `ThompsonBalance`.
+    The decision is computed for `draws` posterior samples and one of them is picked at random, as in `ThompsonBalance`.
     Spreads are estimated, so rewards may be on any scale.
 
     Parameters
     ----------
     draws : int, default 16
-        Posterior samples per decision; more cost time and make the logged probability finer.
+        Posterior samples per decision; more samples take longer and make the logged probability finer.
 
     References
     ----------
@@ -46,16 +46,16 @@ class ThompsonSampling(CompiledPolicy):
 class ThompsonBalance(CompiledPolicy):
     """Draw means and spreads from their posterior, solve for the optimum of the draw, track it.
 
-    Uncertainty about an arm makes its draws vary, which is all the exploration there is. The decision is taken for
-    `draws` posterior samples and one of them is picked at random: marginally that is the same as drawing once, and the
-    share of samples that agree with the pick is the probability to log.
+    Uncertainty about an arm makes its draws vary; there is no other exploration. The decision is computed for `draws`
+    posterior samples and one of them is picked at random: marginally that is the same as drawing once, and the share of
+    samples that agree with the pick is the probability to log.
 
     Parameters
     ----------
     reward_weight : float
         The dial between reward (1) and accuracy (0).
     draws : int, default 16
-        Posterior samples per decision; more cost time and make the logged probability finer.
+        Posterior samples per decision; more samples take longer and make the logged probability finer.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
 

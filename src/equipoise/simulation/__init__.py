@@ -1,7 +1,7 @@
-"""Play policies on arms, many times: exact, fast, and the same for any number of workers  [Sect. 5].
+"""Simulate policies on arms over many replications: exact, fast, and the same for any number of workers  [Sect. 5].
 
-`simulate` plays policies once and returns `Runs`. A `Study` says what a sweep plays, `read_study` reads one from a TOML
-file, `sweep` plays it and `summary` condenses it.
+`simulate` plays policies once and returns `Runs`. A `Study` describes a sweep, `read_study` reads one from a TOML file,
+`sweep` plays it and `summary` condenses it.
 """
 
 from equipoise.simulation.run_files import checked_frame_path, write_frame

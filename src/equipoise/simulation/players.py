@@ -25,7 +25,7 @@ Mover = Callable[[int], bool]
 
 
 class Replication(NamedTuple):
-    """All that decides how a replication goes, besides the policy, and where it stands."""
+    """Everything besides the policy that determines a replication, and its progress."""
 
     arms: Arms
     seed: int
@@ -37,9 +37,9 @@ class Replication(NamedTuple):
 
 
 def new_arena(arms: Arms) -> Arena:
-    """Return an arena in which nothing was played.
+    """Return an arena before the first step.
 
-    More rewards are drawn at a time for few arms, and where Python has to draw them.
+    With few arms, and where Python has to draw rewards, more of them are drawn at a time.
     """
     from equipoise.kernels import play, rewards
 
@@ -51,19 +51,19 @@ def new_arena(arms: Arms) -> Arena:
     return play.new_arena(*arms.drawing, buffered=buffered)
 
 
-# A replication is played in slices of about this many seconds, so that Ctrl-C is heard and progress seen between them.
+# A replication is played in slices of about this many seconds, with Ctrl-C and progress handled in between.
 SHORT_SLICE, LONG_SLICE = 0.02, 0.1
 FIRST_SLICE_STEPS = 16
 
 
 class Pace:
-    """Steps to play between two ticks, learned from how long they take. Results do not depend on it."""
+    """Steps to play between two ticks, adapted to how long they take. Results do not depend on it."""
 
     def __init__(self) -> None:
         self.steps = FIRST_SLICE_STEPS
 
     def learn(self, seconds: float, *, whole: bool) -> None:
-        """Take in how long a slice took; `whole` says that it was not cut short by the horizon."""
+        """Record how long a slice took; `whole` means that the horizon did not cut it short."""
         if seconds > LONG_SLICE:
             self.steps = max(1, self.steps // 2)
         elif seconds < SHORT_SLICE and whole:
@@ -71,7 +71,7 @@ class Pace:
 
 
 def play(policy: Policy, replication: Replication, horizon: int, *, tick: Callable[[int], bool], pace: Pace) -> bool:
-    """Play one replication into its outputs; return False if `tick` said to stop."""
+    """Play one replication into its outputs; return False if `tick` asked to stop."""
     move = mover(policy, replication)
     played = 0
     while played < horizon:
@@ -99,7 +99,7 @@ def mover(policy: Policy, replication: Replication) -> Mover:
 
 
 def _draw_rewards(policy: Policy, replication: Replication) -> None:
-    """Draw the rewards that the compiled loop waits for; if it waits for none, it was given no probabilities."""
+    """Draw the rewards the compiled loop waits for; if it waits for none, raise: the probabilities are invalid."""
     from equipoise.kernels.play import EMPTY, STEP
 
     arms, arena = replication.arms, replication.arena
@@ -154,14 +154,14 @@ def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
 
 
 def _python_mover(policy: Policy, replication: Replication) -> Mover:
-    """Return a function that plays up to a step by asking the policy in Python."""
+    """Return a function that plays up to a step by calling the policy in Python."""
     from equipoise.kernels.play import CHECKPOINT, STEP
     from equipoise.kernels.random import decision_uniform
 
     arms, seed, number, checkpoints, arena, outputs = replication
     stats, choose = ArmStats(arms.n_arms), policy.prepare(arms.n_arms)
-    # A policy that writes into what it is shown must not change the run: it sees read-only views, or copies if it calls
-    # compiled functions, which were compiled for arrays that can be written.
+    # A policy that writes into its input must not change the run: it gets read-only views, or copies if it calls
+    # compiled functions, which were compiled for writable arrays.
     shown, names = ArmStats(arms.n_arms), ("assigned", "pulls", "mean", "std", "_sums")
     copies = []
     if isinstance(policy, CompiledPolicy | NumbaPolicy):

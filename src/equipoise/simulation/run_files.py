@@ -1,4 +1,4 @@
-"""Files of runs: arrays or Parquet that `load` reads back, with the configuration, and tables for other programs."""
+"""Save and load runs with their configuration, as .npz or Parquet, and write tables for other programs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ARRAYS = ("replications", "checkpoints", "true_mean", "true_std", *PER_ARM)
 ENDINGS = (".npz", ".parquet")
 """Kinds of files that runs can be saved to."""
 FRAME_ENDINGS = (".csv", ".parquet")
-"""Kinds of files that the table of a sweep can be written to."""
+"""Kinds of files that a sweep's table can be written to."""
 _KEY = "equipoise"
-"""Where the header is in the metadata of a Parquet file."""
+"""Key of the header in the metadata of a Parquet file."""
 
 
 def save(runs: Runs, path: str | os.PathLike[str]) -> None:
-    """Write runs and their configuration to one file, in whole or not at all."""
+    """Write runs and their configuration to one file, atomically."""
     target = Path(path)
     if target.suffix not in ENDINGS:
         raise InvalidInput(
@@ -50,14 +50,14 @@ def save(runs: Runs, path: str | os.PathLike[str]) -> None:
             frame.write_parquet(partial, metadata={_KEY: json.dumps(header)})
     else:
         arrays: dict[str, Any] = {name: getattr(runs, name) for name in _ARRAYS}
-        # As bytes: numpy would write text with four bytes a letter, and recorded arms are long.
+        # As bytes: numpy would store text with four bytes per letter, and recorded arms are long.
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-        with replacing(target) as partial, partial.open("wb") as file:  # given a name, numpy would add .npz
+        with replacing(target) as partial, partial.open("wb") as file:  # given a path, numpy would add .npz
             np.savez_compressed(file, header=text, **arrays)
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the fields of the runs that `save` wrote."""
+    """Read the fields of runs that `save` wrote."""
     file = Path(path)
     with file.open("rb") as stream:
         start = stream.read(4)
@@ -66,7 +66,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     header, arrays = _read_npz(file) if start[:2] == b"PK" else _read_parquet(file)
     try:
         policies = tuple(Policy.from_dict(data) for data in header["policies"])
-        # Files from before runs had names may have them with the description of the arms.
+        # Files from before runs had names may store them in the description of the arms.
         names = header.get("arm_names", header["arms"].get("names"))
         return {
             "policies": policies,
@@ -119,7 +119,7 @@ def _read_parquet(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         }
         n_arms = arrays["true_mean"].size
         shape = (len(header["policies"]), arrays["replications"].size, arrays["checkpoints"].size, n_arms)
-        # Rows that another program has sorted or left out would end up in the wrong places.
+        # Rows that another program sorted or dropped would end up in the wrong places.
         places = np.indices(shape)
         for name, expected in (
             ("replication", arrays["replications"][places[1]]),
@@ -150,7 +150,7 @@ def _not_runs(file: Path, why: str) -> InvalidInput:
 
 
 def _polars_with_metadata() -> Any:
-    """Return polars, of a version that keeps a header with a Parquet file."""
+    """Return polars; raise unless its version can store a header in a Parquet file."""
     package = polars()
     if not hasattr(package, "read_parquet_metadata"):
         raise MissingExtra("Parquet files of runs need polars 1.30 or newer", hint="pip install --upgrade polars")

@@ -1,4 +1,4 @@
-"""What a simulation returns: pulls, estimates and targets at each checkpoint, their metrics and their summary."""
+"""Hold the results of a simulation: pulls, estimates and targets at each checkpoint, with metrics and a summary."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Runs:
     ----------
     policies : tuple of Policy
     replications : int array (n_replications,)
-        Numbers of the replications, which with the seed determine their rewards.
+        Numbers of the replications; with the seed they determine the rewards.
     checkpoints : int array (n_checkpoints,)
-        Steps after which the rest was recorded.
+        Steps after which the arrays below were recorded.
     pulls, mean, std, target : arrays (n_policies, n_replications, n_checkpoints, n_arms)
-        Pulls and estimates of each arm, and the allocation the policy wanted next (NaN if it wants none).
+        Pulls and estimates of each arm, and the policy's target allocation (NaN if it has none).
     true_mean, true_std : arrays (n_arms,)
     horizon, seed : int
     arms : dict
         Description of the arms.
     arm_names : tuple of str or None
-        What the arms are called, if they have names.
+        Names of the arms, if any.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Runs:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the policies as they print."""
+        """Printed names of the policies."""
         return tuple(map(repr, self.policies))
 
     @property
@@ -76,14 +76,14 @@ class Runs:
         return self.pulls / self.checkpoints[:, None]
 
     def index_of(self, policy: Policy) -> int:
-        """Return the place of a policy on the first axis."""
+        """Return the index of a policy on the first axis."""
         try:
             return self.policies.index(policy)
         except ValueError:
             raise InvalidInput(f"{policy!r} was not simulated; there are {', '.join(self.labels)}") from None
 
-    # Metrics, each an array (policy, replication, checkpoint) unless its name says otherwise. Those with a weight judge
-    # by the paper's objective unless they are given another.
+    # Metrics, each an array (policy, replication, checkpoint) unless its name says otherwise. Metrics with a weight use
+    # the paper's objective by default.
 
     def reward(self) -> FloatArray:
         """Return the expected reward per pull of the pulls made (rho, Eq. 1)."""
@@ -94,14 +94,14 @@ class Runs:
         return metrics.error(self.frequency, self.true_std)
 
     def realised_error(self) -> FloatArray:
-        """Return the error that the estimates actually had, over replications: an array (policy, checkpoint).
+        """Return the actual error of the estimates, over replications: an array (policy, checkpoint).
 
         Eq. 2 is exact for fixed allocations only; an adaptive policy's estimates may be better or worse.
         """
         return metrics.realised_error(self.mean, self.true_mean, self.checkpoints)
 
     def tradeoff(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
-        """Return the trade-off of the pulls made (f_w, Eq. 3), or their value by another objective."""
+        """Return the trade-off of the pulls made (f_w, Eq. 3), or their value under another objective."""
         return self._judged(metrics.tradeoff, self.frequency, reward_weight, objective)
 
     def regret(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
@@ -117,7 +117,7 @@ class Runs:
         return self._judged(metrics.distance, self.frequency, reward_weight, objective)
 
     def target_distance(self, *, reward_weight: float, objective: Objective = ROOT_MEAN_SQUARE) -> FloatArray:
-        """Return the largest difference between an arm's target and its optimal share; NaN before there is a target."""
+        """Return the largest difference between an arm's target and its optimal share; NaN without a target."""
         return self._judged(metrics.distance, self.target, reward_weight, objective)
 
     def _judged(
@@ -133,12 +133,12 @@ class Runs:
         """Return the average difference between an arm's true and estimated rank (RankErr); equal arms share ranks."""
         return metrics.rank_error(self.mean, self.true_mean)
 
-    # Parts and wholes
+    # Selecting and combining
 
     def select(
         self, *, policies: Sequence[int | Policy] | None = None, replications: Sequence[int] | None = None
     ) -> Runs:
-        """Return the runs of some policies, given by value or place, and of the replications with some numbers."""
+        """Return the runs of some policies, given by value or index, and of the replications with some numbers."""
         if policies is None and replications is None:
             return self
         wanted: Sequence[int | Policy] = range(len(self.policies)) if policies is None else policies
@@ -161,7 +161,7 @@ class Runs:
 
     @staticmethod
     def joined(parts: Sequence[Runs]) -> Runs:
-        """Return the runs of disjoint sets of replications as one, in the order of their numbers.
+        """Combine runs of disjoint sets of replications, in the order of their numbers.
 
         Examples
         --------
@@ -186,7 +186,7 @@ class Runs:
 
     @staticmethod
     def stacked(parts: Sequence[Runs]) -> Runs:
-        """Return the runs of several policies, simulated one by one on the same arms and replications, as one.
+        """Combine runs of several policies, simulated separately on the same arms and replications.
 
         Examples
         --------
@@ -202,7 +202,7 @@ class Runs:
         return dataclasses.replace(whole, policies=tuple(p for part in parts for p in part.policies), **arrays)
 
     def configuration(self) -> dict[str, Any]:
-        """Return all that determines the results, as plain data."""
+        """Return everything that determines the results, as plain data."""
         return {
             "policies": [policy.to_dict() for policy in self.policies],
             "arms": self.arms,
@@ -224,8 +224,8 @@ class Runs:
     def to_frame(self) -> Any:
         """Return a polars frame with one row per policy, replication, checkpoint and arm.
 
-        What is not there yet (a mean before the first reward, a target of a policy without) is null. If the arms have
-        names, the column `arm_name` follows `arm`, which is the number of the arm from 0 in any case.
+        Missing values (a mean before the first reward, the target of a policy without one) are null. If the arms have
+        names, the column `arm_name` follows `arm`, which is always the number of the arm from 0.
 
         Examples
         --------
@@ -249,18 +249,18 @@ class Runs:
         return pl.DataFrame(columns).with_columns(pl.col("mean", "std", "target").fill_nan(None))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the runs and their configuration to one file, in whole or not at all.
+        """Write the runs and their configuration to one file, atomically.
 
-        A name that ends in .npz gives a file of arrays that numpy can read too; one that ends in .parquet the table of
-        `to_frame`, with the configuration in its metadata, for which polars is needed. Both load alike.
+        A name that ends in .npz creates a file of arrays that numpy can read too; one that ends in .parquet, the table
+        of `to_frame` with the configuration in its metadata, which needs polars. Both load the same way.
         """
         save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Runs:
-        """Return the runs that `save` wrote.
+        """Read runs that `save` wrote.
 
-        Policies of your own are found by their class names, so their module must be imported before.
+        Your own policies are found by their class names, so import their module first.
         """
         return cls(**load(path))
 
@@ -272,7 +272,7 @@ class Runs:
 
 
 def place_of(runs: Runs, step: int | None) -> int:
-    """Return the place of a step among the checkpoints; of the last by default."""
+    """Return the index of a step among the checkpoints; of the last by default."""
     if step is None:
         return int(runs.checkpoints.size) - 1
     places = np.flatnonzero(runs.checkpoints == step)
@@ -290,7 +290,7 @@ def _count(things: Any, one: str, many: str | None = None) -> str:
 
 
 def _alike(parts: Sequence[Runs], verb: str, names: Sequence[str]) -> Runs:
-    """Return the first of the parts, if there is one and the others agree with it in what must be the same."""
+    """Return the first part; raise if there is none, or if another differs in a field that must be the same."""
     if not parts:
         raise InvalidInput(f"there must be at least one part to {verb}; got none")
     expected = parts[0].configuration()
@@ -304,9 +304,9 @@ def _alike(parts: Sequence[Runs], verb: str, names: Sequence[str]) -> Runs:
 
 
 class SummaryRow(NamedTuple):
-    """One policy at one horizon; regret is measured at `reward_weight`, and None if no weight is known.
+    """One policy at one horizon; regret is measured at `reward_weight`, and None without a weight.
 
-    `horizon` is the step that the values are from: the last that was recorded, in a sweep always the horizon.
+    `horizon` is the step of the values: the last one recorded, in a sweep always the horizon.
     """
 
     policy: Policy
@@ -323,7 +323,7 @@ class SummaryRow(NamedTuple):
 def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> list[SummaryRow]:
     """Return means over replications at the last checkpoint, and the standard error of the rescaled regret.
 
-    Regret is measured at `report_weight`, else at each policy's own reward weight. A policy without one, such as
+    Regret is measured at `report_weight`, or else at each policy's own reward weight. A policy without one, such as
     Uniform, is measured at the weights of the others, one row for each.
 
     Examples

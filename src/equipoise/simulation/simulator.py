@@ -1,4 +1,4 @@
-"""Simulate: play all replications on threads, show progress, and keep what is finished on Ctrl-C."""
+"""Simulate policies on a thread pool, with progress, keeping finished replications on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from equipoise.simulation.runs import Runs
 
 
 class SimulationInterrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a simulation; `runs` holds the replications that were finished for every policy, or None."""
+    """Ctrl-C stopped a simulation; `runs` holds the replications finished for every policy, or None."""
 
     def __init__(self, runs: Runs | None) -> None:
         super().__init__("the simulation was interrupted")
@@ -39,26 +39,26 @@ def simulate(
     workers: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Runs:
-    """Play every policy on the arms and return what happened.
+    """Play every policy on the arms and return the results.
 
     Parameters
     ----------
     policies : Policy or sequence of Policy
-        Any policies, built in or your own. Those in plain Python work too, only slower.
+        Any policies, built-in or your own. Policies in plain Python work too, but more slowly.
     arms : Arms
-        What rewards are drawn from. The s-th reward of arm i in replication r is the same for every policy.
+        Distributions of the rewards. The s-th reward of arm i in replication r is the same for every policy.
     horizon : int
         Pulls per replication.
     replications : int or sequence of int
-        How many, or which: `range(100, 200)` gives the second hundred of 200, wherever it is computed.
+        How many, or which: `range(100, 200)` is the second hundred of 200, on any machine.
     seed : int
-        Which rewards and random decisions: with the number of the replication it determines all of them.
+        Determines, with the number of the replication, all rewards and random decisions.
     checkpoints : array of whole numbers, optional
         Steps after which pulls, estimates and targets are recorded; about 40 spaced evenly on a log scale by default.
     workers : int, optional
-        Threads; as many as there are processors by default. Results do not depend on it.
+        Threads; by default one per available processor. Results do not depend on it.
     progress : bool or callable, optional
-        True shows a bar; a function is called with (steps done, steps in all) every tenth of a second and at the end.
+        True shows a bar; a function is called with (steps done, total steps) every tenth of a second and at the end.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def simulate(
     Raises
     ------
     SimulationInterrupted
-        On Ctrl-C, with the replications finished by then.
+        On Ctrl-C, with the replications finished so far.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def simulate(
 
 
 def available_processors() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -109,10 +109,10 @@ class Job:
     policies : tuple of Policy
     arms : Arms
     described : dict
-        What the runs say of the arms.
+        Description of the arms for the runs.
     horizon, seed : int
     numbers : array (n_replications,)
-        Which replications.
+        Numbers of the replications.
     checkpoints : array (n_checkpoints,)
     """
 
@@ -151,12 +151,12 @@ class Job:
         self._steps_done = 0
 
     def play(self, n_workers: int, report: Reporter) -> None:
-        """Play everything on threads; on Ctrl-C, raise `SimulationInterrupted` with what is finished."""
+        """Play everything on threads; on Ctrl-C, raise `SimulationInterrupted` with the finished replications."""
         with report, ThreadPoolExecutor(n_workers) as pool:
             waiting: set[Future[None]] = set()
             try:
                 for k, policy in enumerate(self.runs.policies):
-                    mover(policy, self._replication(0, k))(0)  # compile in the main thread, where Ctrl-C is heard
+                    mover(policy, self._replication(0, k))(0)  # compile in the main thread, which receives Ctrl-C
                 waiting = {pool.submit(self._work) for _ in range(min(n_workers, self._finished.size))}
                 while waiting:
                     ended, waiting = wait(waiting, timeout=0.1, return_when=FIRST_EXCEPTION)
@@ -200,16 +200,16 @@ LARGEST_HORIZON = 10**15
 
 
 def checked_policies(policies: Any) -> tuple[Policy, ...]:
-    """Return the policies, from one or several that differ."""
+    """Return one or several policies as a tuple; raise unless they differ."""
     values = (policies,) if isinstance(policies, Policy) or not hasattr(policies, "__iter__") else tuple(policies)
     if not values or not all(isinstance(policy, Policy) for policy in values):
         raise InvalidInput.of("policies", "must be policies such as ForcingBalance(reward_weight=0.9)", policies)
     labels = []
     for policy in values:
-        policy.to_dict()  # one that cannot be recorded is refused now, not when the work is done
+        policy.to_dict()  # reject a policy that cannot be recorded now, not after the work
         labels.append(repr(policy))
     twice = next((label for k, label in enumerate(labels) if label in labels[:k]), None)
-    if twice is not None:  # it would take the same decisions again, and share its label in frames
+    if twice is not None:  # it would repeat the same decisions, and share its label in frames
         raise InvalidInput.of("policies", f"must differ from each other; got {twice} more than once")
     return values
 
@@ -226,7 +226,7 @@ def default_checkpoints(horizon: int) -> IntArray:
 
 
 def checked_checkpoints(checkpoints: ArrayLike | None, horizon: int) -> IntArray:
-    """Return checkpoints in increasing order, each once, none beyond the horizon."""
+    """Return checkpoints in increasing order, without duplicates, none beyond the horizon."""
     if checkpoints is None:
         return default_checkpoints(horizon)
     steps = _whole_numbers(checkpoints)
@@ -248,7 +248,7 @@ def replication_numbers(replications: int | Sequence[int]) -> IntArray:
 
 
 def _whole_numbers(values: Any) -> IntArray | None:
-    """Return a one-dimensional array of integers, or None if that is not what the values are."""
+    """Return a one-dimensional array of integers, or None if the values are anything else."""
     try:
         array = np.atleast_1d(np.asarray(values))
     except ValueError:  # rows of different lengths

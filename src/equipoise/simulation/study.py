@@ -1,4 +1,4 @@
-"""What a sweep plays: policies, arms, horizons, and how often."""
+"""Describe a sweep (policies, arms, horizons, replications) and split it into tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One policy at one horizon: the part of a study whose replications are alike."""
+    """One policy at one horizon: the part of a study whose replications are comparable."""
 
     policy: Policy
     horizon: int
@@ -38,14 +38,14 @@ class Study:
     Parameters
     ----------
     policies : sequence of Policy
-        Each is played; policies that appear twice are played once.
+        Policies to play; duplicates are played once.
     arms : Arms
     horizons : sequence of int
-        Pulls per replication; each horizon is played by itself.
+        Pulls per replication; each horizon is played separately.
     replications : int, default 100
     seed : int, default 0
     checkpoints : sequence of int, optional
-        Steps to record, those beyond a horizon left out and the horizon itself added; about 40 by default.
+        Steps to record, without those beyond a horizon and with the horizon itself; about 40 by default.
     report_weight : float, optional
         Reward weight of the regret in summaries; by default each policy's own.
 
@@ -115,7 +115,7 @@ class Study:
         return sum(self.horizons) * len(self.policies) * self.replications
 
     def fingerprints(self) -> dict[Cell, str]:
-        """Return a name for each cell that changes with anything its results depend on, replications aside."""
+        """Return a fingerprint of each cell that changes with anything its results depend on, except replications."""
         shared = hashlib.sha256(json.dumps([__version__, self.seed, self.described_arms]).encode())
         names = {}
         for cell in self.cells():
@@ -126,14 +126,14 @@ class Study:
 
     @cached_property
     def described_arms(self) -> dict[str, Any]:
-        """The arms in a few words and a digest: what parts of results carry in place of thousands of rewards."""
+        """A short description and digest of the arms, stored in partial results instead of thousands of rewards."""
         digest = hashlib.sha256()
         _feed(digest, self.arms.to_dict())
         return {"name": type(self.arms).__name__, "n_arms": self.arms.n_arms, "digest": digest.hexdigest()}
 
     @property
     def short_name(self) -> str:
-        """A few letters that change with anything the results depend on, for the name of a file."""
+        """A short hash of everything the results depend on, for a file name."""
         policies = [policy.to_dict() for policy in self.policies]
         numbers = [self.horizons, self.replications, self.seed, self.checkpoints]
         text = json.dumps([policies, self.described_arms, numbers])
@@ -141,7 +141,7 @@ class Study:
 
 
 def _whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return a whole number, also if it is written as a float such as 1e5."""
+    """Return a whole number, even if written as a float such as 1e5."""
     whole = isinstance(value, float) and value.is_integer()
     return checks.whole_number(name, int(value) if whole else value, low, high)
 
@@ -152,7 +152,7 @@ def _distinct(policies: Policy | Sequence[Policy]) -> tuple[Policy, ...]:
 
 
 def _feed(digest: Any, data: Any) -> None:
-    """Add plain data to a digest; lists of floats in one go, as data of an experiment can be long."""
+    """Add plain data to a digest; lists of floats at once, as an experiment's data can be long."""
     if isinstance(data, dict):
         for key, value in data.items():
             digest.update(f"{key!r}:".encode())
@@ -170,7 +170,7 @@ def _feed(digest: Any, data: Any) -> None:
 
 
 TASK_SECONDS = 1.0
-"""How long a task should take: long against what handing it out costs (milliseconds), short enough to lose."""
+"""Target duration of a task: long compared with its overhead (milliseconds), short enough to lose."""
 
 
 class Piece(NamedTuple):
@@ -181,7 +181,7 @@ class Piece(NamedTuple):
 
 
 def missing(study: Study, kept: dict[Cell, list[Runs]]) -> Iterator[Piece]:
-    """Yield what is still to play, as stretches of consecutive replications."""
+    """Yield what is still to play, as ranges of consecutive replications."""
     for cell in study.cells():
         done = {number for runs in kept.get(cell, ()) for number in runs.replications.tolist()}
         first = None
@@ -196,14 +196,14 @@ def missing(study: Study, kept: dict[Cell, list[Runs]]) -> Iterator[Piece]:
 def cut_into_tasks(
     pieces: Iterable[Piece], n_arms: int, n_workers: int, chunk: int | None
 ) -> Iterator[tuple[Piece, ...]]:
-    """Cut pieces, and put small ones together, so that each task takes about as long as tasks should."""
+    """Split large pieces and combine small ones, so that each task takes about the target duration."""
     pieces = list(pieces)
     if chunk is not None:
         for piece in pieces:
             yield from ((part,) for part in _cut(piece, chunk))
         return
     total = sum(seconds(piece.cell, n_arms) * len(piece.replications) for piece in pieces)
-    # A study of less than a second per worker is still spread over all of them.
+    # Spread even a study of less than a second per worker over all workers.
     longest = min(TASK_SECONDS, total / (4 * n_workers))
     task: list[Piece] = []
     spent = 0.0
@@ -225,7 +225,7 @@ def _cut(piece: Piece, size: int) -> Iterator[Piece]:
 
 
 def seconds(cell: Cell, n_arms: int) -> float:
-    """Return about how long a replication takes, from the times per step in docs/performance.md."""
+    """Estimate how long a replication takes, from the times per step in docs/performance.md."""
     per_step = 1e-7 + 2e-9 * n_arms if _is_compiled(cell.policy) else 1.5e-5 + 2e-8 * n_arms
     return 5e-5 + cell.horizon * per_step
 
@@ -235,5 +235,5 @@ def _is_compiled(policy: Policy) -> bool:
 
 
 def best_backend(study: Study) -> str:
-    """Return where a study runs best on this machine: plain Python keeps its lock, so threads would not help it."""
+    """Return the best backend for a study on this machine: plain Python holds the GIL, so threads would not help it."""
     return "threads" if all(map(_is_compiled, study.policies)) else "processes"

@@ -1,4 +1,4 @@
-"""Studies as people write them: a TOML file whose lists are swept; errors name the file and the path of the key."""
+"""Read studies from TOML files, whose lists are swept; errors name the file and the path of the key."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from equipoise.policies import Policy
 from equipoise.simulation.study import Study
 
 _SHARED = {"reward_weight": 1.0, "forcing": math.inf}
-"""Parameters that a study may set for all policies, with their largest values."""
+"""Parameters that a study can set for all policies, with their largest values."""
 _NEEDED = ("horizon", "arms", "policies")
 _KEYS = ("horizon", "replications", "seed", "checkpoints", *_SHARED, "arms", "policies", "report")
 
 
 def read_study(path: str | os.PathLike[str], **instead: Any) -> Study:
-    """Return the study that a TOML file describes.
+    """Read a study from a TOML file.
 
     Parameters
     ----------
     path : path
-        Files of arms are found relative to its folder.
+        Files of arms are relative to its folder.
     **instead
         Values that replace the file's, such as ``replications=20``.
     """
@@ -38,7 +38,7 @@ def read_study(path: str | os.PathLike[str], **instead: Any) -> Study:
 
 
 def parse_study(text: str, source: str = "study", *, folder: Path | None = None, **instead: Any) -> Study:
-    r"""Return the study that TOML text describes; `source` is what errors call it.
+    r"""Parse a study from TOML text; errors call it `source`.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def parse_study(text: str, source: str = "study", *, folder: Path | None = None,
 
 
 def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Study:
-    """Return the study that plain data describes, with the keys of a TOML file.
+    """Build a study from plain data, with the keys of a TOML file.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Stud
         files.check_keys(report, ("reward_weight",))
         for weight in report.values():
             checks.number_between("reward_weight", weight, 0, 1)
-    # Checked here also if no policy takes them.
+    # Check these even if no policy uses them.
     shared = {
         key: [checks.number_between(key, value, 0, high) for value in _some(key, _as_list(data[key]))]
         for key, high in _SHARED.items()
@@ -98,7 +98,7 @@ def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Stud
     if report:
         values["report_weight"] = report["reward_weight"]
     elif len(weights) == 1 and not any(hasattr(policy, "reward_weight") for policy in policies):
-        values["report_weight"] = weights[0]  # no policy takes the weight, so the report must be what it is for
+        values["report_weight"] = weights[0]  # no policy uses the weight, so it must be for the report
     return Study(policies=tuple(policies), arms=arms, horizons=tuple(_as_list(data["horizon"])), **values)
 
 
@@ -118,7 +118,7 @@ _ARM_KINDS = {
 
 
 def _arms(data: Any, folder: Path) -> arm_kinds.Arms:
-    """Return the arms that a table, or a list of tables of several kinds, describes."""
+    """Build the arms that a table, or a list of tables of several kinds, describes."""
     if isinstance(data, arm_kinds.Arms):
         return data
     if not isinstance(data, list) or not data:
@@ -160,7 +160,7 @@ def _gaussian_from_csv(file: Path) -> arm_kinds.Arms:
 
 
 def policy_from_text(text: str) -> dict[str, Any]:
-    """Return a policy's table from a name, a colon and parameters separated by commas, with values as in TOML.
+    """Parse a policy's table from a name, a colon and comma-separated parameters, with values as in TOML.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def policy_from_text(text: str) -> dict[str, Any]:
     {'name': 'Uniform'}
     """
     name, _, parameters = text.partition(":")
-    # Words may come without the quotation marks that TOML wants, and numbers without the zero.
+    # Accept words without the quotation marks that TOML requires, and numbers without the leading zero.
     parameters = re.sub(r"=\s*((?!(?:true|false|inf|nan)\b)[A-Za-z_][\w-]*)", r'="\1"', parameters)
     parameters = re.sub(r"(?<![\w.])\.(?=\d)", "0.", parameters)
     try:
@@ -183,7 +183,7 @@ def policy_from_text(text: str) -> dict[str, Any]:
 
 
 def policies_from(data: dict[str, Any]) -> list[tuple[int, Policy]]:
-    """Return every policy that the tables of a study describe, each with the position of its table."""
+    """Return every policy that the tables of a study describe, each with the index of its table."""
     entries = data["policies"]
     if not isinstance(entries, list) or not entries:
         raise InvalidInput.of("policies", "must be tables [[policies]] with a name", entries)
@@ -193,7 +193,7 @@ def policies_from(data: dict[str, Any]) -> list[tuple[int, Policy]]:
             found += [(k, policy) for policy in _policies(entry, data)]
         except InvalidInput as error:
             if error.parameter[:1] and error.parameter[0] not in entry and error.parameter[0] in data:
-                raise  # a value for all policies is wrong at the top, not in the policy's table
+                raise  # a value for all policies is set at the top, not in the policy's table
             raise error.within("policies", k) from None
     return found
 
@@ -201,7 +201,7 @@ def policies_from(data: dict[str, Any]) -> list[tuple[int, Policy]]:
 def _policies(entry: Any, data: dict[str, Any]) -> list[Policy]:
     """Return the policies of one table: one for each combination of the values in its lists."""
     if not isinstance(entry, dict) or entry.get("name") not in Policy.names():
-        return [Policy.from_dict(entry)]  # which says what is wrong
+        return [Policy.from_dict(entry)]  # raises a precise error
     fields = Policy.fields_of(entry["name"])
     given = {key: data[key] for key in _SHARED if key in data and key in fields and key not in entry} | entry
     per_arm = {key for key, field in fields.items() if "tuple" in str(field.type)}
@@ -223,7 +223,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _alternatives(value: Any, *, per_arm: bool) -> list[Any]:
-    """Return the values to sweep: those of a list, or of a list of lists where one value is a list per arm."""
+    """Return the values to sweep: those of a list, or of a list of lists if a single value is a list per arm."""
     if not isinstance(value, list):
         return [value]
     if per_arm and value and not any(isinstance(part, list) for part in value):

@@ -1,4 +1,4 @@
-"""Play a study, go on where an earlier sweep of it was stopped, and put its results together."""
+"""Play a study, resume an interrupted sweep, and combine the results."""
 
 from __future__ import annotations
 
@@ -40,34 +40,33 @@ def sweep(
     again: bool = False,
     on_resume: Callable[[int, int], None] | None = None,
 ) -> tuple[Runs, ...]:
-    """Play a study and return its runs, one `Runs` per horizon with all policies in it.
+    """Play a study and return its runs, one `Runs` per horizon with all policies.
 
-    Results are the same wherever and in whatever pieces they are computed.
+    Results are the same on any backend and however the work is split.
 
     Parameters
     ----------
     study : Study
     out : path, optional
-        File for the results, .npz; with several horizons each gets a file of its own, see `result_paths`. While the
-        sweep runs, finished replications are kept beside it in a folder of the same name with .parts added. Calling
-        again computes only what is missing, also after policies, horizons or replications were added to the study.
-        A file with the name that it has with one horizon is found, too, when there are several, and the other way
-        round.
+        File for the results, .npz; with several horizons each gets its own file, see `result_paths`. While the sweep
+        runs, finished replications are kept beside it in a folder of the same name with .parts added. Calling again
+        resumes: it computes only what is missing, even after policies, horizons or replications were added to the
+        study. With several horizons, a file named as for one horizon is found too, and vice versa.
     backend : {"threads", "processes", "ray", "dask"}, optional
-        Threads by default, or processes if a policy is plain Python, which threads cannot run side by side.
+        Threads by default, or processes if a policy is plain Python, which threads cannot run in parallel.
     workers : int, optional
-        Threads or processes; as many as there are processors by default.
+        Threads or processes; by default one per available processor.
     scheduler : str, optional
         Address of the cluster for "ray" and "dask".
     chunk : int, optional
         Replications per task; by default as many as take about a second.
     progress : bool or callable, optional
-        True shows a bar; a function is called with (steps done, steps to do).
+        True shows a bar; a function is called with (steps done, total steps).
     again : bool
-        Compute everything anew, and replace the results of another study. Parts from before are discarded; if this
-        sweep is interrupted, its own parts are used by calling without `again`.
+        Recompute everything, and replace the results of another study. Earlier parts are discarded; to resume this
+        sweep after an interruption, call without `again`.
     on_resume : callable, optional
-        Called with (replications found, replications in all) before the rest is played.
+        Called with (replications found, total replications) before the rest is played.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def sweep(
         report = reporter(progress, sum(piece.cell.horizon * len(piece.replications) for piece in pieces))
         backend = backend or best_backend(study)
         watch = _Watch(report, in_threads=backend == "threads")
-        # The bar is the outermost: its last picture is drawn when nothing moves it any more.
+        # The progress bar is outermost: it draws its final state when nothing updates it any more.
         with report, connected(backend, workers, scheduler, study.arms) as (n_at_once, results_of), watch.heeding():
             if again:
                 kept.start_again()
@@ -111,7 +110,7 @@ def sweep(
 
 
 def result_paths(study: Study, out: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Return the file of each horizon's results: `out` itself if there is one, else with the horizon in its name.
+    """Return the file of each horizon's results: `out` itself for one horizon, else with the horizon in its name.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def _with_horizon(path: Path, horizon: int) -> Path:
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C stopped a sweep; finished replications are in the folder `kept`, if it had one, and will be used."""
+    """Ctrl-C stopped a sweep; finished replications are in the folder `kept`, if any, for the next call."""
 
     def __init__(self, n_finished: int, n_replications: int, kept: Path | None) -> None:
         super().__init__(f"the sweep was interrupted after {n_finished:,} of {n_replications:,} replications")
@@ -141,22 +140,22 @@ class SweepInterrupted(KeyboardInterrupt):
 
 
 class Kept:
-    """The finished replications of a study: in memory and, if the sweep has a file, in a folder of parts beside it.
+    """Cache of a study's finished replications: in memory and, if the sweep has a file, in a folder of parts beside it.
 
     There is one small file per piece. Its name starts with the fingerprint of its cell, so that a changed study never
-    meets the parts of another. Parts know their arms by a digest alone. (`joblib.Memory` looks calls up by their
-    arguments: with another number of workers, which cuts the replications elsewhere, it would find nothing.)
+    reads the parts of another. Parts identify their arms by a digest alone. (`joblib.Memory` looks calls up by their
+    arguments: with another number of workers, which splits the replications differently, it would find nothing.)
     """
 
     _MARK = "again.json"
-    """A file that says which study is being computed anew, so that the results of before do not count."""
+    """A file that records which study is being recomputed, so that earlier results do not count."""
 
     def __init__(self, study: Study, out: Path | None) -> None:
         self.runs: dict[Cell, list[Runs]] = {}
         self.complete: list[Path] = []
-        """Files of results that need not be written again."""
+        """Result files that need not be written again."""
         self.moved: list[Path] = []
-        """Files whose content goes to one with another name."""
+        """Files whose content moves to another name."""
         self.folder = None if out is None else Path(f"{out}.parts")
         self._study, self._out, self._names = study, out, study.fingerprints()
         if out is not None and not out.parent.is_dir():
@@ -164,18 +163,18 @@ class Kept:
 
     @property
     def n_replications(self) -> int:
-        """How many are finished, over all cells."""
+        """Number of finished replications, over all cells."""
         return sum(runs.replications.size for cell in self.runs.values() for runs in cell)
 
     def add(self, cell: Cell, runs: Runs) -> None:
-        """Keep the replications of a cell that are not there yet."""
+        """Add the replications of a cell that are not in the cache yet."""
         seen = {number for before in self.runs.get(cell, ()) for number in before.replications.tolist()}
         new = [number for number in runs.replications.tolist() if number not in seen]
         if new:
             self.runs.setdefault(cell, []).append(runs if not seen else runs.select(replications=new))
 
     def save(self, cell: Cell, runs: Runs) -> None:
-        """Keep the replications of a piece, also in a file."""
+        """Add the replications of a piece, and write them to a file."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             first, last = runs.replications[0], runs.replications[-1]
@@ -183,20 +182,20 @@ class Kept:
         self.runs.setdefault(cell, []).append(runs)
 
     def load(self) -> None:
-        """Keep what is there already, in results and parts."""
+        """Load existing results and parts."""
         if self.folder is None or self._out is None:
             return
         if not self._is_begun_again():
             self._load_results(self._out)
         for cell, name in self._names.items():
             for file in sorted(self.folder.glob(f"{name}-*.npz")):
-                with suppress(InvalidInput, OSError):  # a damaged file is as good as none
+                with suppress(InvalidInput, OSError):  # ignore a damaged file
                     self.add(cell, Runs.load(file))
 
     def _load_results(self, out: Path) -> None:
         study, own = self._study, result_paths(self._study, out)
         cells = {(cell.horizon, cell.policy.to_json()): cell for cell in study.cells()}
-        # A study with one horizon has another name for its file than one with several.
+        # The result file has another name with one horizon than with several.
         other = out if len(study.horizons) > 1 else _with_horizon(out, study.horizons[0])
         for path in filter(Path.exists, (*own, other)):
             try:
@@ -221,7 +220,7 @@ class Kept:
                 self.add(cells[horizon, policy.to_json()], runs.select(policies=[k]))
 
     def _is_begun_again(self) -> bool:
-        """Say whether a sweep that was to compute this study anew, or a part of it, was interrupted."""
+        """Return whether a sweep that recomputed this study, or a part of it, was interrupted."""
         try:
             begun = json.loads((self.folder / self._MARK).read_text(encoding="utf-8"))  # type: ignore[operator]
         except (OSError, ValueError):
@@ -229,20 +228,20 @@ class Kept:
         return set(begun) <= set(self._names.values())
 
     def start_again(self) -> None:
-        """Remove the parts, and take note that results from before are to be replaced."""
+        """Remove the parts, and record that earlier results are to be replaced."""
         self.remove_parts()
         if self.folder is not None:
             self.folder.mkdir(parents=True)
             (self.folder / self._MARK).write_text(json.dumps(list(self._names.values())), encoding="utf-8")
 
     def remove_parts(self) -> None:
-        """Remove the folder of parts and what is in it."""
+        """Remove the folder of parts with its contents."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _differences(study: Study, horizon: int, runs: Runs) -> str:
-    """Say in what runs are not part of a study; nothing if they are."""
+    """Describe why runs are not part of a study; return an empty string if they are."""
     differences = []
     if runs.horizon != horizon or horizon not in study.horizons:
         differences.append(f"its horizon is {runs.horizon}, not {' or '.join(map(str, study.horizons))}")
@@ -263,21 +262,21 @@ def _differences(study: Study, horizon: int, runs: Runs) -> str:
 
 
 def _together(study: Study, kept: Kept, horizon: int) -> Runs:
-    """Return the cells of a horizon as one, its policies in the order of the study."""
+    """Combine the cells of a horizon, with policies in the order of the study."""
     cells = [cell for cell in study.cells() if cell.horizon == horizon]
     wholes = [Runs.joined(kept.runs[cell]) for cell in cells]
     arrays: dict[str, Any] = {name: np.concatenate([getattr(whole, name) for whole in wholes]) for name in PER_ARM}
-    # What was played carries a digest of the arms.
+    # The parts carry only a digest of the arms; put the full description back.
     return dataclasses.replace(wholes[0], policies=study.policies, arms=study.arms.to_dict(), **arrays)
 
 
 class _Watch:
-    """Counts steps, and turns the first Ctrl-C into a request to stop, so that what is finished is kept in whole."""
+    """Count steps, and turn the first Ctrl-C into a request to stop, so that finished work is kept whole."""
 
     def __init__(self, report: Reporter, *, in_threads: bool) -> None:
         self.in_threads, self.stop = in_threads, threading.Event()
         self.keeping = False
-        """Whether results are being written, which Ctrl-C does not cut short."""
+        """Whether results are being written, which Ctrl-C does not interrupt."""
         self._report, self._done, self._lock = report, 0, threading.Lock()
 
     def add(self, steps: int) -> None:
@@ -288,7 +287,7 @@ class _Watch:
 
     @contextmanager
     def heeding(self) -> Iterator[None]:
-        """Heed Ctrl-C in the main thread, unless the program has its own way."""
+        """Handle Ctrl-C in the main thread, unless the program has its own handler."""
         here = threading.current_thread() is threading.main_thread()
         if not here or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
@@ -297,7 +296,7 @@ class _Watch:
         def ask(_number: int, _frame: Any) -> None:
             again = self.stop.is_set()
             self.stop.set()
-            # Threads hear of it by themselves; for workers elsewhere this thread waits, and must be woken.
+            # Threads notice by themselves; for remote workers this thread is waiting, and must be woken.
             if again or not (self.in_threads or self.keeping):
                 raise KeyboardInterrupt
 
@@ -309,7 +308,7 @@ class _Watch:
 
 
 class _Counter(Reporter):
-    """Counts the steps of one simulation in a thread here, and stops it when the sweep stops."""
+    """Count the steps of one simulation in a local thread, and stop it when the sweep stops."""
 
     def __init__(self, watch: _Watch) -> None:
         self._watch, self._before = watch, 0
@@ -323,7 +322,7 @@ class _Counter(Reporter):
 
 
 def _collect(results: Any, kept: Kept, watch: _Watch) -> bool:
-    """Keep results as they come; return True if Ctrl-C came first."""
+    """Store results as they arrive; return True if Ctrl-C came first."""
     watch.add(0)  # the clock starts when the workers do
     try:
         for played in results:
@@ -339,16 +338,16 @@ def _collect(results: Any, kept: Kept, watch: _Watch) -> bool:
         watch.stop.set()
     finally:
         interrupted = watch.stop.is_set()
-        watch.stop.set()  # after an error, threads that still play end as well
+        watch.stop.set()  # after an error, stop the remaining threads too
         with suppress(KeyboardInterrupt):
-            results.throw(KeyboardInterrupt)  # closed instead, joblib would warn of results that were not used
+            results.throw(KeyboardInterrupt)  # if closed instead, joblib would warn of unused results
     return interrupted
 
 
 def _played(
     arms: Arms, seed: int, task: Sequence[Piece], described: dict[str, Any], watch: _Watch | None
 ) -> list[tuple[Cell, Runs]]:
-    """Play the pieces of a task; when stopped, return the replications that were finished."""
+    """Play the pieces of a task; when stopped, return the finished replications."""
     played: list[tuple[Cell, Runs]] = []
     for cell, replications in task:
         if watch is not None and watch.stop.is_set():

@@ -1,4 +1,4 @@
-"""Where the tasks of a sweep run: threads and processes here, or a Dask or Ray cluster."""
+"""Run the tasks of a sweep on local threads or processes, or on a Dask or Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from equipoise import checks
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
 
 BACKENDS = ("threads", "processes", "ray", "dask")
-"""Where a sweep can run."""
+"""Backends that a sweep can run on."""
 
 CONNECT_SECONDS, PROBE_SECONDS, CLOSE_SECONDS = 10.0, 3.0, 0.5
-"""How long to wait for a scheduler, for something that takes connections at all, and for a scheduler's goodbye."""
+"""Timeouts: to connect to a scheduler, to probe whether its port is open, and to disconnect."""
 
 
 class Workers(NamedTuple):
     """Workers that are ready."""
 
     n_at_once: int
-    """How many tasks run at once."""
+    """Number of tasks that run at once."""
     results: Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Any]
-    """Calls a function with the shared object and each tuple of arguments; a generator of results as they come."""
+    """Calls a function with the shared object and each tuple of arguments; yields results as they arrive."""
 
 
 @contextmanager
 def connected(backend: str, workers: int | None, scheduler: str | None, shared: Any) -> Iterator[Workers]:
-    """Give the workers of a backend; each gets `shared`, which may be large, once and not with every task."""
+    """Yield the workers of a backend; each receives `shared`, which may be large, once instead of with every task."""
     checks.one_of("backend", backend, BACKENDS)
     on_cluster = backend in ("ray", "dask")
     if scheduler is not None and not on_cluster:
@@ -49,7 +49,7 @@ def connected(backend: str, workers: int | None, scheduler: str | None, shared: 
         with _dask(scheduler) as client, _joblib(shared, n_jobs, backend="dask", client=client) as ready:
             yield ready
     else:
-        # Threads share the object itself; joblib puts its large arrays where all processes see them.
+        # Threads share the object itself; joblib memory-maps its large arrays for processes.
         with _joblib(shared, n_jobs, backend="threading" if backend == "threads" else "loky") as ready:
             yield ready
 
@@ -65,8 +65,8 @@ def _joblib(shared: Any, n_jobs: int, *, backend: str, **client: Any) -> Iterato
             raise EquipoiseError("the dask cluster has no workers", hint="start some first") from error
         options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
         if client:
-            # To all workers, so that it is not lost with one of them; and all tasks, so that a cluster that grows with
-            # demand sees the demand.
+            # Broadcast it to all workers, so that it is not lost with one of them; and submit all tasks, so that a
+            # cluster that scales with demand sees the demand.
             shared = client["client"].scatter([shared], broadcast=True)[0]
             options["pre_dispatch"] = "all"
         parallel, delayed = joblib.Parallel(**options), joblib.delayed
@@ -86,9 +86,9 @@ def _dask(scheduler: str | None) -> Iterator[Any]:
             ) from None
         address, security = known.scheduler.address, known.security
     hint = "start one: dask scheduler"
-    if isinstance(address, str) and not address.startswith("inproc://"):  # which has no port
+    if isinstance(address, str) and not address.startswith("inproc://"):  # in-process addresses have no port
         _expect_answer("dask scheduler", address, "tcp://host:8786", hint)
-    # A client of our own, also where one is open: when it leaves, the scheduler drops its tasks and no others.
+    # Use our own client even if one is open: when it closes, the scheduler drops its tasks and no others.
     try:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, security=security)
     except (OSError, ValueError) as error:
@@ -102,7 +102,7 @@ def _dask(scheduler: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _unlogged(name: str, kind: type[Exception]) -> Iterator[None]:
-    """Keep errors of a kind out of a log: a result that was on its way when we left is no news."""
+    """Filter errors of a kind from a log: a result still in flight when we disconnect is not worth reporting."""
 
     def other(record: logging.LogRecord) -> bool:
         return record.exc_info is None or not isinstance(record.exc_info[1], kind)
@@ -119,7 +119,7 @@ def _unlogged(name: str, kind: type[Exception]) -> Iterator[None]:
 def _ray(scheduler: str | None, shared: Any) -> Iterator[Workers]:
     """Connect to Ray and use its tasks.
 
-    Ray's backend for joblib refuses to return results before all are there, so an interrupted sweep would lose them.
+    Ray's joblib backend returns no results before all are done, so an interrupted sweep would lose them.
     """
     ray = _module("ray", extra="ray")
     ours = not ray.is_initialized()
@@ -144,7 +144,7 @@ def _ray(scheduler: str | None, shared: Any) -> Iterator[Workers]:
                 (ready,), waiting = ray.wait(waiting)
                 yield ray.get(ready)
         finally:
-            for task in [] if ours else waiting:  # ours end with the connection, all at once
+            for task in [] if ours else waiting:  # on our own connection they end when it closes
                 ray.cancel(task, force=True)
 
     try:
@@ -155,15 +155,15 @@ def _ray(scheduler: str | None, shared: Any) -> Iterator[Workers]:
 
 
 def _expect_answer(what: str, address: str, example: str, hint: str) -> None:
-    """Raise if an address is none, or nothing takes connections there.
+    """Raise if an address is invalid, or nothing accepts connections there.
 
-    Measured: without this, Ray tries for more than two minutes and fills the screen, and Dask leaves a client behind
-    that complains when it is collected.
+    Measured: without this, Ray retries for more than two minutes and fills the screen, and Dask leaves behind a client
+    that complains when it is garbage-collected.
     """
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         place = (parts.hostname, parts.port)
-    except ValueError:  # a port that is no number
+    except ValueError:  # the port is not a number
         place = (None, None)
     if None in place:
         kind = what.partition(" ")[0]

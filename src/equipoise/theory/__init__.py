@@ -1,8 +1,8 @@
-"""The guarantees as functions: confidence radii, lemmas, phases, bound of Theorem 1 (Sect. 4, App. A and B).
+"""Compute the theoretical guarantees: confidence radii and sequences, lemmas, and Theorem 1 (Sect. 4, App. A and B).
 
-Rewards lie in an interval of length `reward_range` (the paper takes [0, 1]); every bound in the unit of the
-rewards grows with it. The bounds are loose: they show what a guarantee depends on, not what an experiment
-will do. Where the paper contradicts itself, `docs/deviations-from-the-paper.md` says what is used here.
+Rewards lie in an interval of length `reward_range` (the paper takes [0, 1]); every bound in the unit of the rewards
+grows with it. The bounds are loose: they show what a guarantee depends on, not what to expect of an experiment. Where
+the paper contradicts itself, `docs/deviations-from-the-paper.md` says which version is used here.
 """
 
 from equipoise.theory.assumptions import LARGEST_FORCING, LARGEST_HORIZON

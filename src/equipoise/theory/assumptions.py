@@ -1,4 +1,4 @@
-"""What the bounds ask of their input, checked in one place."""
+"""Check the assumptions that the bounds make about their input."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ LARGEST_FORCING = 21.0
 """Theorem 1 is stated for a forcing parameter (eta) of at most this."""
 
 LARGEST_HORIZON = 10**300
-"""Horizons beyond this do not fit a float."""
+"""Larger horizons do not fit a float."""
 
 
 def checked_pulls(pulls: ArrayLike, horizon: int, reward_range: float) -> tuple[FloatArray, int, float]:
-    """Return pulls that fit the horizon, the horizon, and the reward range."""
+    """Check that pulls fit the horizon; return pulls, horizon and reward range."""
     counts = checks.non_negative("pulls", pulls)
     steps = checked_horizon(horizon)
     if counts.sum() > steps * (1 + 1e-9):
@@ -28,7 +28,7 @@ def checked_pulls(pulls: ArrayLike, horizon: int, reward_range: float) -> tuple[
 
 
 def checked_horizon(horizon: int) -> int:
-    """Return a horizon that fits a float."""
+    """Return the horizon; raise unless it fits a float."""
     steps = checks.whole_number("horizon", horizon, 1)
     if steps > LARGEST_HORIZON:
         raise InvalidInput.of("horizon", f"must be at most {LARGEST_HORIZON:.0e}; got {steps.bit_length()} bits")
@@ -36,12 +36,12 @@ def checked_horizon(horizon: int) -> int:
 
 
 def checked_range(reward_range: float) -> float:
-    """Return a positive length of the interval of rewards."""
+    """Return the length of the interval of rewards; raise unless it is positive."""
     return checks.number_between("reward_range", reward_range, 0, math.inf, open_low=True)
 
 
 def checked_probability(failure_probability: float) -> float:
-    """Return a probability strictly between 0 and 1."""
+    """Return the probability; raise unless it is strictly between 0 and 1."""
     delta = checks.number_between("failure_probability", failure_probability, -math.inf, math.inf)
     if not 0 < delta < 1:
         raise InvalidInput.of("failure_probability", "must be in (0, 1)", failure_probability)
@@ -49,7 +49,7 @@ def checked_probability(failure_probability: float) -> float:
 
 
 def weight_below_one(reward_weight: float) -> float:
-    """Return a weight for which the trade-off is strongly concave."""
+    """Return the weight; raise unless the trade-off is strongly concave for it."""
     weight = checks.number_between("reward_weight", reward_weight, -math.inf, math.inf)
     if not 0 <= weight < 1:
         # At 1 the trade-off is linear: no strong concavity, so neither Lemma 3 nor Theorem 1.
@@ -58,19 +58,19 @@ def weight_below_one(reward_weight: float) -> float:
 
 
 def checked_forcing(forcing: float) -> float:
-    """Return a forcing for which Theorem 1 is stated."""
+    """Return the forcing parameter; raise unless Theorem 1 covers it."""
     return checks.number_between("forcing", forcing, 0, LARGEST_FORCING, open_low=True)
 
 
 def positive_floor(floor: float, n_arms: int) -> float:
-    """Return a positive floor that leaves room for every arm."""
+    """Return the floor; raise unless it is positive and leaves room for every arm."""
     share = checks.number_between("floor", floor, 0, 1, open_low=True)
     checks.floors(share, n_arms)
     return share
 
 
 def positive_stds(std: ArrayLike) -> FloatArray:
-    """Return standard deviations that are all positive."""
+    """Return the standard deviations; raise unless all are positive."""
     stds = checks.vector("std", std)
     if stds.min() <= 0:
         arm = int(stds.argmin())
@@ -79,7 +79,7 @@ def positive_stds(std: ArrayLike) -> FloatArray:
 
 
 def largest_radius(name: str, radius: ArrayLike, n_arms: int) -> float:
-    """Return the largest of the radii, infinity allowed: an arm without rewards has no other."""
+    """Return the largest radius; infinity is allowed, as for an arm without rewards."""
     try:
         radii = np.asarray(radius, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""How far estimates, and the trade-off computed from them, may be off  [Prop. 1, Lemma 2, Lemma 5, Cor. 1]."""
+"""Bound the error of estimates, and of the trade-off computed from them  [Prop. 1, Lemma 2, Lemma 5, Cor. 1]."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def step_failure_probability(
     steps = checked_horizon(horizon)
     arms = checks.whole_number("n_arms", n_arms, 1)
     delta = checked_probability(failure_probability)
-    # Exact until the last rounding, and 0 rather than an error where a float ends.
+    # Exact until the last rounding; underflows to 0 instead of raising.
     return float(Fraction(delta) / (4 * arms * steps ** (2 if over_allocations else 1) * (steps + 1)))
 
 
@@ -61,7 +61,7 @@ def mean_confidence_radius(
     Parameters
     ----------
     pulls : array (n_arms,)
-        Rewards seen of each arm; no reward, no bound: the radius is infinite.
+        Rewards seen of each arm; without rewards the radius is infinite.
     horizon : int
         The step n, at least the sum of `pulls`.
     failure_probability : float
@@ -117,7 +117,7 @@ def tradeoff_error(
     allocation : array (n_arms,)
         lambda, a point of the simplex.
     mean_radius, std_radius : array (n_arms,)
-        How far each estimated mean and std is from the true one, at most.
+        Largest difference between each estimated mean and std and the true one.
     reward_weight : float
         w, in [0, 1].
 
@@ -176,7 +176,7 @@ def estimated_optimum_gap(
 ) -> float:
     """Return how much worse than the optimum the estimated optimal allocation may be (Lemma 5).
 
-    Twice `uniform_tradeoff_error`, whose parameters it takes.
+    It is twice `uniform_tradeoff_error` and takes the same parameters.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def estimated_optimum_gap(
 
 
 def log_inverse_failure(steps: int, n_arms: int, delta: float, *, over_allocations: bool = False) -> float:
-    """Return log(1/delta_n), also where delta_n itself is too small for a float."""
+    """Return log(1/delta_n), even where delta_n itself is too small for a float."""
     log_steps = math.log(steps) * (2 if over_allocations else 1)
     return math.log(4 * n_arms / delta) + log_steps + math.log(steps + 1)
 

@@ -1,8 +1,8 @@
-"""How far an arm's sample mean may be from its mean at any time, looked at as often as one likes.
+"""Compute confidence sequences: radii around an arm's sample mean that hold at all times, however often it is checked.
 
-The radii hold for all numbers of rewards at once (confidence sequences), so they stay valid under any adaptive rule and
-any rule for stopping: whatever a policy does, the rewards of one arm are independent draws, and all that it decides is
-how many there are. They are computed from count and standard deviation alone.
+The radii hold for all numbers of rewards at once, so they stay valid under any adaptive policy and any stopping rule
+(optional stopping): whatever a policy does, the rewards of one arm are independent draws, and it decides only how many
+there are. The radii depend on count and standard deviation alone.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability, checked_range
 
 FEWEST_FOR_ASYMPTOTICS = 30
-"""With fewer rewards a normal approximation says nothing."""
+"""With fewer rewards a normal approximation is unreliable."""
 
-# Bets of a geometric grid, from the largest for which the wealth below grows with the distance up to the whole range:
+# Bets on a geometric grid, up to the largest for which the wealth below grows with the distance over the whole range:
 # psi(bet) <= bet / 2. Their weights add up to 1 in the limit, and fall slowly, so that no count is much favoured.
 _LARGEST_BET = 0.58
 _RATIO = 1.5
@@ -35,13 +35,13 @@ _PSI = -np.log1p(-_BETS) - _BETS
 def bounded_mean_radius(
     pulls: ArrayLike, std: ArrayLike, *, failure_probability: float, reward_range: float = 1.0
 ) -> FloatArray:
-    """Return an empirical-Bernstein radius for rewards in an interval, valid at all times at once.
+    """Return an empirical-Bernstein radius for rewards in an interval, a confidence sequence valid at all times.
 
     For rewards within a range of 1 and any bet b in [0, 1), the product over rewards X of
     ``exp(b (X - m) - psi(b) (X - m)^2)`` with ``psi(b) = -log(1 - b) - b`` is a supermartingale if m is their mean
-    (Fan, Grama, Liu 2015). A mixture over bets is one too, and by Ville's inequality exceeds 1 / failure_probability at
-    any time with at most that probability. All means for which neither it nor its mirror image exceeds twice that are
-    in the interval. Squared deviations around a candidate m follow from count, sample mean and std, so no running
+    (Fan, Grama, Liu 2015). So is a mixture over bets, which by Ville's inequality ever exceeds 1 / failure_probability
+    with at most that probability. The interval consists of all means for which neither the mixture nor its mirror image
+    exceeds twice that. Squared deviations around a candidate m follow from count, sample mean and std, so no running
     sequence is needed.
 
     Parameters
@@ -49,7 +49,7 @@ def bounded_mean_radius(
     pulls : array (n_arms,)
         Rewards seen of each arm; without any the radius is infinite.
     std : array (n_arms,)
-        Their standard deviations (n - 1); not looked at for a single reward.
+        Their standard deviations (n - 1); ignored for a single reward.
     failure_probability : float
         For each arm and all times together, in (0, 1).
     reward_range : float
@@ -79,7 +79,7 @@ def bounded_mean_radius(
         largest: FloatArray = wealth.max(axis=1, keepdims=True)
         return np.asarray(largest + np.log(np.exp(wealth - largest).sum(axis=1, keepdims=True)) >= threshold)
 
-    # The wealth grows with the distance, so bisection finds where it reaches the threshold; the far end is kept.
+    # The wealth grows with the distance, so bisection finds where it reaches the threshold; return the far end.
     near, far = np.zeros_like(n), np.ones_like(n)
     for _ in range(52):
         middle = 0.5 * (near + far)
@@ -92,18 +92,18 @@ def bounded_mean_radius(
 def asymptotic_mean_radius(
     pulls: ArrayLike, std: ArrayLike, *, failure_probability: float, tightest_at: int = 500
 ) -> FloatArray:
-    """Return a radius for rewards of any range, valid at all times at once for large counts, like a z-interval.
+    """Return an asymptotic confidence sequence for rewards of any range: like a z-interval, but valid at all times.
 
     Parameters
     ----------
     pulls : array (n_arms,)
         Rewards seen of each arm; with fewer than 30 the radius is infinite.
     std : array (n_arms,)
-        Their standard deviations (n - 1); while it is 0 the radius is infinite, as nothing is known of the spread.
+        Their standard deviations (n - 1); while it is 0 the radius is infinite, as the spread is unknown.
     failure_probability : float
         For each arm and all times together, in (0, 1).
     tightest_at : int
-        Count for which to make the radius as small as possible; others lose little.
+        Count at which the radius is as small as possible; other counts lose little.
 
     References
     ----------
@@ -128,7 +128,7 @@ def asymptotic_mean_radius(
 
 
 def _checked(pulls: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return counts and standard deviations; those of fewer than two rewards, which are undefined, become 0."""
+    """Return counts and standard deviations; with fewer than two rewards the std is undefined and becomes 0."""
     counts = checks.non_negative("pulls", pulls)
     try:
         stds = np.asarray(std, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""From values to allocations and back  [Lemma 3, Lemma 4]."""
+"""Compute the paper's lemmas: value gaps, distances, forced exploration and tracking  [Lemma 3, 4, 6, 7, Cor. 2]."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def allocation_distance(gap: float, std: ArrayLike, *, reward_weight: float, as_printed: bool = False) -> float:
-    """Return how far from the optimal allocation one may be that loses at most `gap` (Lemma 3).
+    """Return the largest distance from the optimal allocation of one that loses at most `gap` (Lemma 3).
 
     The Euclidean distance, so also the largest difference of one arm's shares, is at most
-    `sqrt(2 gap / strong_concavity)`. This is what the paper proves; its statement has a K more.
+    `sqrt(2 gap / strong_concavity)`. This is what the paper proves; its statement has an extra factor K.
 
     Parameters
     ----------
     gap : float
-        How much lower the trade-off is than at the optimum, at most.
+        Largest shortfall of the trade-off from the optimum.
     std : array (n_arms,)
         Standard deviations of the arms, all positive.
     reward_weight : float
@@ -46,9 +46,9 @@ def allocation_distance(gap: float, std: ArrayLike, *, reward_weight: float, as_
 def value_gap(distance: float, std: ArrayLike, *, reward_weight: float, floor: float) -> float:
     """Return how much an allocation at most `distance` from the optimal one may lose (Lemma 4).
 
-    That is `3/2 smoothness distance^2`, for allocations with shares of at least `floor`, if the optimal
-    allocation is one of them (Asm. 1): a floor that cuts the optimum off makes the loss linear in the
-    distance. Under Asm. 1 a third of this value is enough.
+    That is `3/2 smoothness distance^2`, for allocations with shares of at least `floor`, if the optimal allocation is
+    one of them (Asm. 1): a floor that excludes the optimum makes the loss linear in the distance. Under Asm. 1 a third
+    of this value is enough.
 
     Parameters
     ----------
@@ -66,18 +66,18 @@ def value_gap(distance: float, std: ArrayLike, *, reward_weight: float, floor: f
     >>> round(value_gap(0.01, [0.5, 0.4], reward_weight=0.5, floor=0.25), 6)
     0.00045
     """
-    length = checks.number_between("distance", distance, 0, 2)  # no two allocations are further apart
+    length = checks.number_between("distance", distance, 0, 2)  # the distance of two allocations cannot exceed this
     stds = positive_stds(std)
     curvature = smoothness(stds, reward_weight=weight_below_one(reward_weight), floor=positive_floor(floor, stds.size))
     return 1.5 * curvature * length**2
 
 
 LARGEST_EXPLORATION = 1e9
-"""A forcing beyond this would force every arm for longer than anyone counts."""
+"""A larger value would force every arm for longer than any experiment lasts."""
 
 
 def exploration_bound(n_arms: int, *, forcing: float) -> float:
-    """Return n_0 = K (K eta^2 + eta sqrt(K) + 1), which ends the first phase of Theorem 1 (Cor. 2).
+    """Return n_0 = K (K eta^2 + eta sqrt(K) + 1), the end of the first phase of Theorem 1 (Cor. 2).
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def exploration_bound(n_arms: int, *, forcing: float) -> float:
 
 
 def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) -> int:
-    """Return the first step that is not forced: all arms have the same number of pulls then (Lemma 6).
+    """Return the first step that is not forced; all arms then have the same number of pulls (Lemma 6).
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) ->
     forcing : float
         eta, not negative.
     as_printed : bool
-        False for the rule that is played: pulls < eta sqrt(t) (Fig. 2 line 4), and an arm with fewer than two
-        rewards is forced whatever eta is. True for n_0 of Lemma 6, whose rule is pulls < eta sqrt(t) + 1.
+        False for the rule in use: pulls < eta sqrt(t) (Fig. 2 line 4), and an arm with fewer than two rewards is
+        forced at any eta. True for n_0 of Lemma 6, whose rule is pulls < eta sqrt(t) + 1.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) ->
             return rounds < eta * math.sqrt(rounds * arms) + 1
         return rounds < max(2.0, eta * math.sqrt(rounds * arms + 1))
 
-    # rounds - eta sqrt(...) is convex and starts below zero, so it changes sign once: close in from above.
+    # rounds - eta sqrt(...) is convex and starts below zero, so it changes sign once: search from above.
     rounds = max(2, math.ceil(exploration_bound(arms, forcing=eta) / arms) + 1)
     low = 0
     while rounds - low > 1:
@@ -134,10 +134,10 @@ def exploration_end(n_arms: int, *, forcing: float, as_printed: bool = False) ->
 
 
 def least_pulls(horizon: int, *, n_arms: int, forcing: float) -> int:
-    """Return how many pulls every arm has after `horizon` steps, whatever the tracking rule does.
+    """Return how many pulls every arm has at least after `horizon` steps, whatever the tracking rule does.
 
-    Cor. 2 promises eta sqrt(n), for a forcing rule that Fig. 2 does not have. The rule of Fig. 2, with two
-    pulls of each arm at the start, guarantees `min(floor(n / K), max(2, ceil(eta sqrt(n + 2 - K))))`.
+    Cor. 2 promises eta sqrt(n), for a forcing rule that Fig. 2 does not have. The rule of Fig. 2, with two pulls of
+    each arm at the start, guarantees `min(floor(n / K), max(2, ceil(eta sqrt(n + 2 - K))))`.
 
     Parameters
     ----------
@@ -164,20 +164,19 @@ def least_pulls(horizon: int, *, n_arms: int, forcing: float) -> int:
 def tracking_error(target_error: float, *, horizon: int, n_arms: int, settled_from: float) -> float:
     """Return how far an arm's frequency may be from its optimal share when tracking (Lemma 7).
 
-    That is `(K - 1) max(settled_from / n, 2 target_error + 1/n)`. (The paper prints 1 where only 1/n can be
-    meant.)
+    That is `(K - 1) max(settled_from / n, 2 target_error + 1/n)`. (The paper prints 1 where only 1/n can be meant.)
 
     Parameters
     ----------
     target_error : float
-        omega(n): how far an arm's target share is from its optimal share, at most, from `settled_from` on.
+        omega(n): largest difference between an arm's target share and its optimal share, from `settled_from` on.
         n omega(n) must not fall with n and 2 n omega(n) must be at least eta sqrt(n) + 1.
     horizon : int
         The number of steps n, at least `settled_from`.
     n_arms : int
         K.
     settled_from : float
-        n_1, the step from which on the targets are that good.
+        n_1, the step from which the targets are that accurate.
 
     Examples
     --------

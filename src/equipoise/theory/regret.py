@@ -1,4 +1,4 @@
-"""The three phases and the bound of Theorem 1  [Sect. 4, App. B]."""
+"""Compute the regret bound of Theorem 1 and its three phases  [Sect. 4, App. B]."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from equipoise.theory.confidence import log_inverse_failure
 from equipoise.theory.lemmas import exploration_bound
 
 STEP_8_CONSTANT = 4.0**8
-"""C of Theorem 1, as step 8 of its proof has it."""
+"""C of Theorem 1, from step 8 of its proof."""
 
 
 class RegretBound(NamedTuple):
@@ -34,10 +34,10 @@ class RegretBound(NamedTuple):
     Attributes
     ----------
     phase : int
-        1 while arms are explored uniformly, 2 while every arm is only known to have about `forcing * sqrt(n)`
-        pulls, 3 once every arm has its share of the pulls.
+        1 while arms are explored uniformly, 2 while every arm is only known to have about `forcing * sqrt(n)` pulls,
+        3 once every arm has its share of the pulls.
     value : float
-        What the regret does not exceed, with probability `1 - failure_probability`.
+        Upper bound on the regret, with probability `1 - failure_probability`.
     """
 
     phase: int
@@ -65,7 +65,7 @@ def regret_bound(
         153 K^(5/2) smoothness / strong_concavity sqrt(L / (floor share)) n^(-1/2)   n > n_2
 
     where share is the smallest of the optimal allocation, n_0 is `exploration_bound` and n_2 is
-    `third_phase_threshold`. Nothing is capped: the second line is far above 1 at any horizon in use.
+    `third_phase_threshold`. Nothing is capped: the second line is far above 1 at any practical horizon.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def third_phase_threshold(
 ) -> float:
     """Return n_2 of Theorem 1, which depends on the horizon through delta_n (App. B step 8).
 
-    That is `constant K^10 log(1/delta_n)^2 / (share^8 strong_concavity^4 floor^2)`, share being the smallest
-    of the optimal allocation. Parameters are those of `regret_bound`.
+    That is `constant K^10 log(1/delta_n)^2 / (share^8 strong_concavity^4 floor^2)`, where share is the smallest of the
+    optimal allocation. Parameters are those of `regret_bound`.
 
     Examples
     --------
@@ -148,8 +148,8 @@ def third_phase_start(
 ) -> int:
     """Return the first horizon in the third phase: the smallest n above its own n_2 (App. B step 8).
 
-    Found on the integers by bisection; it is exact for n_2 as computed in double precision, so right to about
-    15 digits. Parameters are those of `regret_bound`.
+    Found on the integers by bisection; exact for n_2 as computed in double precision, so accurate to about 15 digits.
+    Parameters are those of `regret_bound`.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def third_phase_start(
 
 
 class _Problem(NamedTuple):
-    """What Theorem 1 needs to know of the arms, with rewards rescaled to an interval of length 1."""
+    """What Theorem 1 needs of the arms, with rewards rescaled to an interval of length 1."""
 
     n_arms: int
     strong_concavity: float
@@ -198,7 +198,7 @@ def _problem(
     share = positive_floor(floor, means.size)
     scale = checked_range(reward_range)
     factor = checks.number_between("constant", constant, 0, math.inf, open_low=True)
-    # No reward in an interval of length R has a std above R/2, and no two means are further apart than R.
+    # In an interval of length R the std is at most R/2, and two means are at most R apart.
     needed = max(2 * float(stds.max()), float(means.max() - means.min()))
     if needed > scale * (1 + 1e-9):
         raise InvalidInput(
@@ -221,7 +221,7 @@ def _problem(
 
 
 def _n_2(steps: int, problem: _Problem, delta: float) -> float:
-    # Through logarithms: the eighth and tenth powers overflow long before the arms look strange.
+    # In logarithms: the eighth and tenth powers overflow long before the arms become unusual.
     log_n_2 = (
         math.log(problem.constant)
         + 10 * math.log(problem.n_arms)

@@ -1,4 +1,4 @@
-"""The table of the educational experiment, on a surrogate of its 64 arms or on arms that a user gives  [Fig. 6]."""
+"""The table of the educational experiment, on a surrogate of its 64 arms or on arms supplied by a user  [Fig. 6]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PAPER = "paper"
 CORNER = ((5.852, 5.866), (0.916, 0.921))
-"""Errors and rewards of the crowded corner, which has a panel of its own."""
+"""Errors and rewards of the crowded corner, which has its own panel."""
 
 WHY = {
     ("error", 0.6): "GAFS aims at the least error there is and is off by its noise alone, so the optimum for w = 0.6, "
@@ -32,7 +32,7 @@ WHY = {
     ("dcg", 0.95): "RelDCG counts mistakes among the best arms most, and ForcingBalance with w = 0.95 pulls those "
     "most. On these arms that outweighs the fewer pulls of the others; in the paper it does not.",
 }
-"""Why some rows are the other way round on the surrogate."""
+"""Why some rows are reversed on the surrogate."""
 
 
 def compute(work: Work) -> Finding:

@@ -23,7 +23,7 @@ SETTINGS = (2, 3)
 PAPER_HORIZON = 5_000
 HORIZON = 25_000
 REPLICATIONS = 100
-"""Half as many as elsewhere: optimism is solved from scratch at every step."""
+"""Half as many as elsewhere: optimism solves from scratch at every step."""
 
 NAIVE = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1)
 NAIVE_CUT_HIGHER = NaiveUCB(reward_weight=WEIGHT, failure_probability=0.1, smallest_std=0.1)
@@ -44,7 +44,7 @@ class _Setting(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Place of the largest mean of NaiveUCB."""
+        """Index of the largest mean of NaiveUCB."""
         return int(self.mean[0].argmax())
 
     def at(self, n: int) -> FloatArray:
@@ -123,7 +123,7 @@ def _played(work: Work, number: int, steps: list[int]) -> _Setting:
 
 
 def _example_target(pulls: int) -> float:
-    """Return the share that NaiveUCB aims at for arm 1, in the example of App. C, after some pulls of it."""
+    """Return NaiveUCB's target share of arm 1, in the example of App. C, after some pulls of it."""
     stats = ArmStats.from_summary([pulls, 2], [0.0, 0.0], [2.0, 0.1])
     target = NaiveUCB(reward_weight=0.0, failure_probability=0.1).target(stats)
     return float("nan") if target is None else float(target[0])

@@ -1,4 +1,4 @@
-"""What the solver computes exactly: the trade-off and its optima  [Fig. 1, Fig. 4, Table 1]."""
+"""Results that the solver computes exactly: the trade-off and its optima  [Fig. 1, Fig. 4, Table 1]."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measure
 from equipoise.paper.instances import FIGURE_1, FIVE_ARMS, TWO_ARMS, Work
 
 CURVE_WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Of the curves that are drawn."""
+"""Weights of the curves that are drawn."""
 
 LOWEST = -3.0
-"""Curves fall without end towards the edges, where an arm is not pulled; the picture ends here."""
+"""Curves fall without bound towards the edges, where an arm is not pulled; the picture ends here."""
 
 
 def compute_surface(work: Work) -> Finding:

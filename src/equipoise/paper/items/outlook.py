@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORCINGS = (0.01, 0.1, 0.3, 1.0, 3.0)
 PAPER, LESS = 1.0, 0.3
 STEPS = (50, 200, 1_000, 5_000, 20_000)
-"""Of the tables; the charts have more."""
+"""Steps in the tables; the charts have more."""
 CHECKPOINTS = (50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 HORIZON = CHECKPOINTS[-1]
 REPLICATIONS, SLOW_REPLICATIONS, QUICK_SLOW_REPLICATIONS = 200, 40, 10

@@ -19,7 +19,7 @@ from equipoise.simulation.runs import Runs, place_of
 
 WEIGHTS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
 SHOWN_WEIGHTS = (0.0, 0.4, 0.8, 0.95)
-"""Of the regret curves; more would hide each other."""
+"""Weights of the regret curves; more would hide each other."""
 
 STEPS = (200, 1_000, 5_000, 20_000)
 HORIZON = 20_000

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def compute_effort(work: Work) -> Finding:
-    """Play the effort experiment again and compare."""
+    """Replay the effort experiment and compare."""
     replay = replay_effort(work)
     experiment = replay.experiment
     half, bandit, thompson, most = replay.at(0.9), replay.of(BANDIT), replay.of(THOMPSON), replay.at(1.0)
@@ -91,7 +91,7 @@ EFFORT = Item(
 
 
 def compute_health(work: Work) -> Finding:
-    """Play the flu experiment again, and compare."""
+    """Replay the flu experiment and compare."""
     replay = replay_flu(work)
     experiment = replay.experiment
     low, middle, high, top = (replay.at(weight) for weight in SHOWN_WEIGHTS)

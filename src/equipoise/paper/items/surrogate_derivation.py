@@ -38,7 +38,7 @@ PREDICTED = (
     (fig6.UCB, 0.95, "reward"),
     (fig6.UCB, 0.95, "error"),
 )
-"""Entries of rows that no fit has seen."""
+"""Entries of rows that no fit used."""
 
 
 def compute(work: Work) -> Finding:
@@ -317,7 +317,7 @@ def _same_aggregates(shipped: Gaussian, fits: dict[str, Gaussian]) -> Claim:
 
 
 def _same_predictions(shipped: Predictions, fits: dict[str, Predictions]) -> Claim:
-    """Claim that new fits predict the same rows, which they have not seen."""
+    """Claim that new fits predict the same rows, which they did not use."""
     apart = {}
     for name, predicted in fits.items():
         for entry, values in predicted.items():

@@ -24,7 +24,7 @@ from equipoise.paper.items.regret_over_time import EXPLORED
 from equipoise.simulation.runs import Runs, place_of
 
 ARM = 3
-"""Place of the noisiest arm, number 4 of the paper."""
+"""Index of the noisiest arm, number 4 of the paper."""
 
 FIRST_TARGET = 2 * FIVE_ARMS.n_arms
 """The target needs an estimate of every arm's spread, so two rewards of each."""
@@ -158,7 +158,7 @@ FIG3_CENTRE = Item(
 
 NAMES = ("tracking the largest gap", "drawing from the target")
 LATE = (5_000, 20_000)
-"""Where the rules are compared: estimates are good, and few pulls are forced."""
+"""Steps at which the rules are compared: estimates are good, and few pulls are forced."""
 
 
 def compute_ablation(work: Work) -> Finding:
