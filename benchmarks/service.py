@@ -29,7 +29,7 @@ from _databases import databases
 from _timing import machine, verdict
 
 import equipoise as eq
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,7 +26,7 @@ from flaky_server import OVERLOADED, REFUSED, RESET, SILENCE, FlakyServer, answe
 from tools import need
 
 import equipoise as eq
-from equipoise import api
+from equipoise import http_api
 from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteExperiment, http_backend
 from equipoise.client import retries as attempts
 from equipoise.client import transport as senders
@@ -88,7 +88,7 @@ def test_settings_are_the_keywords_of_creating_an_experiment():
 
 
 def test_every_endpoint_is_a_method():
-    for endpoint in api.ENDPOINTS:
+    for endpoint in http_api.ENDPOINTS:
         if endpoint.path.startswith("/experiments"):
             assert hasattr(RemoteExperiment if endpoint.path_names else Client, endpoint.verb), endpoint.verb
 

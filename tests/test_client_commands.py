@@ -16,7 +16,7 @@ from command_runner import Runner
 
 import equipoise as eq
 from equipoise.client import transport as senders
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 
 @pytest.fixture(scope="module")

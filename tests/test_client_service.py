@@ -17,7 +17,7 @@ from both_clients import KINDS, connecting, serving
 import equipoise as eq
 from equipoise.client import AsyncClient, Client
 from equipoise.service import ThreadedService
-from equipoise.service.keys import create_key, revoke_key
+from equipoise.service.api_keys import create_key, revoke_key
 from equipoise.testing.experiment_contract import ExperimentContract
 from equipoise.testing.unit_contract import Units
 

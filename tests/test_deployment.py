@@ -28,11 +28,12 @@ from tools import need
 from typer.main import get_command
 
 import equipoise as eq
-from equipoise.api import MOST_EVENTS
 from equipoise.cli.app import app
-from equipoise.service import protocol, streaming
+from equipoise.http_api import MOST_EVENTS
+from equipoise.service import http_protocol as protocol
+from equipoise.service import streaming
+from equipoise.service.api_keys import create_key
 from equipoise.service.error_responses import STATUS, Overloaded
-from equipoise.service.keys import create_key
 from equipoise.service.openapi import REASONS
 from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.service import Service as Served

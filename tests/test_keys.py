@@ -11,9 +11,9 @@ import pytest
 from command_runner import Runner
 
 import equipoise as eq
-from equipoise.api import ADMIN, ASSIGNER, READER
 from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, StoreUnavailable, UnknownKey
-from equipoise.service.keys import KeyRing, create_key, list_keys, revoke_key
+from equipoise.http_api import ADMIN, ASSIGNER, READER
+from equipoise.service.api_keys import KeyRing, create_key, list_keys, revoke_key
 from equipoise.store import Transaction
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.service import Settings
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 ARMS = ["line", "pie", "none"]
 _counter = itertools.count()

@@ -28,7 +28,7 @@ from service_crowd import PATIENCE, Crowd
 from service_runner import Service
 
 import equipoise as eq
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 TWO_SERVERS = "postgresql, two servers"
 USUAL_KILLS = {"sqlite, one": 6, "sqlite, two": 2, "postgresql, one": 4, "postgresql, two": 2, TWO_SERVERS: 5}

@@ -21,8 +21,8 @@ import equipoise as eq
 from equipoise.experiment import Ask
 from equipoise.experiment import execution as carrying_out
 from equipoise.service import Settings, group_commit
+from equipoise.service.api_keys import create_key, list_keys, revoke_key
 from equipoise.service.error_responses import Overloaded
-from equipoise.service.keys import create_key, list_keys, revoke_key
 
 ASK = path_of("x", "assignments")
 

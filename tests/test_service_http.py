@@ -20,8 +20,8 @@ from tools import need
 
 import equipoise as eq
 from equipoise.service import Settings, middleware
+from equipoise.service.api_keys import create_key
 from equipoise.service.json_bodies import duplicate_key
-from equipoise.service.keys import create_key
 
 ASK, TELL = path_of("x", "assignments"), path_of("x", "assignments", "ada", "reward")
 

@@ -19,7 +19,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.service import Settings, ThreadedService
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 SECONDS = 0.5
 
@@ -252,7 +252,7 @@ def large_answer(monkeypatch):
 
 
 def test_who_does_not_read_an_answer_is_cut_off(large_answer, monkeypatch):
-    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 0.5)
+    monkeypatch.setattr("equipoise.service.http_protocol._UNREAD_SECONDS", 0.5)
     connection, request = large_answer
     connection.sendall(request)
     read = len(connection.recv(1))  # it has begun
@@ -265,7 +265,7 @@ def test_who_does_not_read_an_answer_is_cut_off(large_answer, monkeypatch):
 
 def test_who_reads_an_answer_slowly_but_steadily_gets_all_of_it(large_answer, monkeypatch):
     # What is taken shows in steps of a megabyte or two, which come every two seconds.
-    monkeypatch.setattr("equipoise.service.protocol._UNREAD_SECONDS", 2 + BUSY)
+    monkeypatch.setattr("equipoise.service.http_protocol._UNREAD_SECONDS", 2 + BUSY)
     connection, request = large_answer
     connection.sendall(request)
     started, read = time.monotonic(), 0

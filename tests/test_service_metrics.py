@@ -16,7 +16,7 @@ from service_runner import serving_here
 import equipoise as eq
 from equipoise.service import Settings
 from equipoise.service import prometheus as metrics_module
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 from equipoise.service.prometheus import Metrics
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"

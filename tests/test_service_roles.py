@@ -16,7 +16,7 @@ from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.service import Settings, handlers, openapi
-from equipoise.service.keys import create_key, list_keys, revoke_key
+from equipoise.service.api_keys import create_key, list_keys, revoke_key
 
 # Written down by hand, and not taken from the service: who may use what.
 READER, ASSIGNER, ADMIN = {"reader", "admin"}, {"assigner", "admin"}, {"admin"}

@@ -17,7 +17,7 @@ from service_runner import serving_here
 
 import equipoise as eq
 from equipoise.service import Settings
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 from equipoise.service.openapi import document
 
 DOCUMENT = document()

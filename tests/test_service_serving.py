@@ -25,7 +25,7 @@ from service_runner import ENVIRONMENT, running_service, serving_here
 import equipoise as eq
 from equipoise.service import Settings
 from equipoise.service import server as serving
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 from equipoise.service.processes import open_port
 
 ASK = path_of("x", "assignments")

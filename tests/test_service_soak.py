@@ -29,7 +29,7 @@ import pytest
 from service_runner import Service
 
 import equipoise as eq
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 
 SECONDS = float(os.environ.get("EQUIPOISE_SOAK_SECONDS", "16"))
 WARM_UP = max(5.0, SECONDS / 6)

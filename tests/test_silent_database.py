@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 import equipoise as eq
 from equipoise.errors import StoreUnavailable
-from equipoise.service.keys import create_key, list_keys
+from equipoise.service.api_keys import create_key, list_keys
 from equipoise.store import libpq, postgresql
 
 USUAL_SILENCE = libpq.SILENCE_SECONDS

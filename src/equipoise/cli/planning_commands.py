@@ -182,7 +182,9 @@ def simulate(
         Path | None, option("--frame", "Output", "FILE", "Also write one row per record: .csv or .parquet.")
     ] = None,
     chart: ChartFile = None,
-    again: Annotated[bool, option("--again", "Output", None, "Compute everything again, and replace what the file holds.")] = False,
+    again: Annotated[
+        bool, option("--again", "Output", None, "Compute all again, and replace what the file holds.")
+    ] = False,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     quiet: Quiet = False,

@@ -21,7 +21,7 @@ from equipoise.cli.stores import (
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from equipoise.service.keys import Key
+    from equipoise.service.api_keys import Key
     from equipoise.store import Store
 
 
@@ -103,7 +103,7 @@ def create_key(
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, once: the store keeps only its hash."""
-    from equipoise.service import keys
+    from equipoise.service import api_keys as keys
 
     def made(opened: "Store") -> "tuple[Key, str]":
         until = None if expires is None else _instant(expires, opened.now())
@@ -121,7 +121,7 @@ def create_key(
 def list_keys(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """List the keys: what they are for, who made them, when they were used last."""
     from equipoise import terminal
-    from equipoise.service import keys
+    from equipoise.service import api_keys as keys
 
     opened = existing_store(store)
     found, now = keys.list_keys(opened), opened.now()
@@ -149,7 +149,7 @@ def list_keys(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> No
 
 def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """Refuse a key from now on; servers that run notice within two seconds."""
-    from equipoise.service import keys
+    from equipoise.service import api_keys as keys
 
     opened = existing_store(store)
     # Accept the whole key too, and take the id out of it.

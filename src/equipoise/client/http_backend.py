@@ -17,7 +17,7 @@ import msgspec
 import msgspec.structs
 import numpy as np
 
-from equipoise import api
+from equipoise import http_api
 from equipoise.client.transport import AsyncTransport, Call, Transport
 from equipoise.errors import UnknownUnit
 from equipoise.experiment import Experiment, commands, records
@@ -97,7 +97,7 @@ class HttpBackend:
 
     def _call(self, verb: str, **values: Any) -> Call:
         """Return the call for a verb, with its values in the path, the query or the body, as the API table says."""
-        endpoint = api.BY_VERB[verb]
+        endpoint = http_api.BY_VERB[verb]
         names: dict[str, str] = {"name": self.name, "unit": values.get("unit", "")}
         if "arm" in endpoint.path_names:
             names["arm"] = checked_text("arm", values["name"], LONGEST_NAME)
@@ -112,7 +112,7 @@ class HttpBackend:
         if not requests:
             return
         verb = f"{requests[0].verb}_many"
-        call, body = self._call(verb), api.BY_VERB[verb].body or msgspec.Struct
+        call, body = self._call(verb), http_api.BY_VERB[verb].body or msgspec.Struct
         (key,) = body.__struct_fields__
         group: list[bytes] = []
         size = 0
@@ -138,7 +138,7 @@ def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
     del given["who"]
     configuration, pairs = checked_settings(arms=arms, **given)
     data = configuration.to_dict() | {"name": name, "arms": [arm for arm, _ in pairs], "floor": [f for _, f in pairs]}
-    content = _json({key: value for key, value in _part(api.NewExperiment, data).items() if value is not None})
+    content = _json({key: value for key, value in _part(http_api.NewExperiment, data).items() if value is not None})
     return _experiments("create", content=content, creates=None if given["seed"] is None else name)
 
 
@@ -163,7 +163,7 @@ def _record_kind(verb: str) -> tuple[str | None, type | None]:
 
     The API names its answers after the records; the answers of other verbs are not read.
     """
-    answer: Any = api.BY_VERB[verb].answer
+    answer: Any = http_api.BY_VERB[verb].answer
     if answer is None:
         return None, None
     if hasattr(records, answer.__name__):
@@ -208,7 +208,7 @@ def _configuration(data: Any) -> Any:
 
 
 def _experiments(verb: str, **more: Any) -> Call:
-    endpoint = api.BY_VERB[verb]
+    endpoint = http_api.BY_VERB[verb]
     return Call(endpoint.method, endpoint.path, partial(read_answer, verb), **more)
 
 

@@ -16,14 +16,14 @@ from typing import Any, Self
 import numpy as np
 
 from equipoise import checks
-from equipoise.api import ADMIN
 from equipoise.charts import checked_chart_path, save_chart, tracking_chart
 from equipoise.client import Client
 from equipoise.demo.scenario import DAYS, MISSING, NAME, Clock, Trial
 from equipoise.errors import MissingExtra
 from equipoise.experiment import Experiment, Status, Verification
+from equipoise.http_api import ADMIN
 from equipoise.paper.real_experiments import RealExperiment, effort_experiment
-from equipoise.service.keys import create_key
+from equipoise.service.api_keys import create_key
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
 from equipoise.terminal import announce_compiling, counted

@@ -15,8 +15,8 @@ from equipoise.service.error_responses import Refused
 from equipoise.service.json_bodies import decode_body, decode_query
 
 if TYPE_CHECKING:
-    from equipoise.api import Endpoint
-    from equipoise.service.keys import Key
+    from equipoise.http_api import Endpoint
+    from equipoise.service.api_keys import Key
     from equipoise.service.service import Service
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -150,7 +150,7 @@ class Router:
 
     Examples
     --------
-    >>> from equipoise.api import ENDPOINTS
+    >>> from equipoise.http_api import ENDPOINTS
     >>> router = Router(Route(endpoint, print) for endpoint in ENDPOINTS)
     >>> router.match("GET", b"/experiments/4b%2Fspring/status".split(b"/")).endpoint.verb
     'status'

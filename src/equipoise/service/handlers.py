@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from equipoise import api
+from equipoise import http_api
 from equipoise.errors import ExperimentExists, Hint, InvalidInput, UnknownUnit
 from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
 from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
@@ -21,10 +21,10 @@ from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
-    from equipoise.api import Endpoint
     from equipoise.experiment.commands import Request
     from equipoise.experiment.records import Assignment, ToldReward
-    from equipoise.service.keys import Key
+    from equipoise.http_api import Endpoint
+    from equipoise.service.api_keys import Key
     from equipoise.service.service import Service
 
 MOST_DETAILS = 4_000_000
@@ -43,7 +43,7 @@ _encode_record = msgspec.json.Encoder().encode
 
 def routes() -> list[Route]:
     """Return a route for every endpoint."""
-    endpoints = (*api.ENDPOINTS, *api.OPERATIONS)
+    endpoints = (*http_api.ENDPOINTS, *http_api.OPERATIONS)
     return [Route(endpoint, _HANDLERS.get(endpoint.verb) or _method(endpoint)) for endpoint in endpoints]
 
 
@@ -51,7 +51,7 @@ def routes() -> list[Route]:
 
 
 async def _ask(service: Service, exchange: Exchange) -> Answer:
-    asked: api.NewAssignment = exchange.data
+    asked: http_api.NewAssignment = exchange.data
     found = await _submit(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
     return Answer(201 if found.new else 200, _encode_assignment(found))
 
@@ -75,7 +75,7 @@ async def _tell_many(service: Service, exchange: Exchange) -> Answer:
 
 
 async def _correct(service: Service, exchange: Exchange) -> Answer:
-    given: api.Correction = exchange.data
+    given: http_api.Correction = exchange.data
     request = Correct(exchange.names[1], given.reward, given.reason, who=_key(exchange).name)
     return Answer(200, _encode_reward(await _submit(service, exchange, [request])))
 
@@ -102,11 +102,11 @@ async def _submit_all(service: Service, exchange: Exchange, requests: Sequence[R
 
 def _encode_assignment(found: Assignment) -> bytes:
     unit, arm, number, probability, forced, at, new = found
-    return _encode_record(api.Assignment(unit, arm, number, probability, forced, _instant(at), new))
+    return _encode_record(http_api.Assignment(unit, arm, number, probability, forced, _instant(at), new))
 
 
 def _encode_reward(found: ToldReward) -> bytes:
-    return _encode_record(api.ToldReward(*found))
+    return _encode_record(http_api.ToldReward(*found))
 
 
 @lru_cache(256)
@@ -211,7 +211,7 @@ async def _list(service: Service, exchange: Exchange) -> Answer:
 
 async def _create(service: Service, exchange: Exchange) -> Answer:
     body, key = exchange.data, _key(exchange)
-    key.require(api.ADMINS, body.name)
+    key.require(http_api.ADMINS, body.name)
     settings = create_arguments(body)
 
     def work() -> Answer:
@@ -228,7 +228,7 @@ async def _create(service: Service, exchange: Exchange) -> Answer:
     return await service.elsewhere(work)
 
 
-def create_arguments(body: api.NewExperiment) -> dict[str, Any]:
+def create_arguments(body: http_api.NewExperiment) -> dict[str, Any]:
     """Return the arguments of `Experiment.create` for a decoded body."""
     data = msgspec.structs.asdict(body)
     del data["name"], data["reward_weight"]
@@ -271,7 +271,7 @@ async def _readyz(service: Service, _exchange: Exchange) -> Answer:
 
 
 async def _metrics(service: Service, exchange: Exchange) -> Answer:
-    _key(exchange).require(api.READERS)
+    _key(exchange).require(http_api.READERS)
     text = await service.numbers()
     return Answer(200, text.encode(), {"content-type": "text/plain; version=0.0.4; charset=utf-8"})
 

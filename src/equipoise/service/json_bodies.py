@@ -33,7 +33,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
 
     Examples
     --------
-    >>> from equipoise.api import NewReward
+    >>> from equipoise.http_api import NewReward
     >>> decode_body(msgspec.json.Decoder(NewReward), b'{"reward": "high"}', 10)
     Traceback (most recent call last):
     ...
@@ -63,7 +63,7 @@ def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
 
     Examples
     --------
-    >>> from equipoise.api import Points
+    >>> from equipoise.http_api import Points
     >>> decode_query(Points, {"points": "20"}).points
     20
     """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from equipoise.errors import EquipoiseError
 from equipoise.service.dispatch import Answer, Application, Exchange, Receive, Router, Scope, Send
 from equipoise.service.error_responses import SAFE_HEADERS, Overloaded, Refused, answer_to
-from equipoise.service.protocol import send_whole
+from equipoise.service.http_protocol import send_whole
 from equipoise.service.streaming import send_pieces
 
 if TYPE_CHECKING:

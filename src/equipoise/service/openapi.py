@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from equipoise import api
+from equipoise import http_api
 from equipoise._version import __version__
 from equipoise.errors import Hint
 from equipoise.experiment import Experiment
@@ -25,7 +25,7 @@ from equipoise.service.json_bodies import encode
 from equipoise.store import open_store
 
 if TYPE_CHECKING:
-    from equipoise.api import Endpoint
+    from equipoise.http_api import Endpoint
     from equipoise.service.service import Service
 
 _DESCRIPTION = """
@@ -104,9 +104,9 @@ BODIES: dict[str, dict[str, Any]] = {
 @cache
 def document() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    endpoints = (*api.ENDPOINTS, *api.OPERATIONS)
+    endpoints = (*http_api.ENDPOINTS, *http_api.OPERATIONS)
     kinds = {kind for one in endpoints for kind in (one.body, one.query, one.answer) if kind is not None}
-    ordered = sorted({*kinds, api.Failure}, key=lambda kind: kind.__name__)
+    ordered = sorted({*kinds, http_api.Failure}, key=lambda kind: kind.__name__)
     found, schemas = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
     queries = {one.query.__name__: schemas.pop(one.query.__name__) for one in endpoints if one.query is not None}
     for schema in schemas.values():
@@ -211,7 +211,7 @@ def _examples() -> dict[str, Any]:
         found[verb] = msgspec.json.decode(encode(action(verb)(experiment, *names, **given)))
 
     with open_store("memory:", clock=lambda: started + timedelta(seconds=next(seconds))) as store:
-        body = msgspec.convert(BODIES["create"], api.NewExperiment)
+        body = msgspec.convert(BODIES["create"], http_api.NewExperiment)
         experiment = Experiment.create(store, body.name, who="web site", **create_arguments(body))
         found["create"] = experiment.describe()
         found["ask"] = json_data(experiment.ask(**BODIES["ask"]))
@@ -274,7 +274,10 @@ def pages() -> list[Route]:
     """Return the routes of the pages; they reveal nothing about experiments, so they need no key."""
     handlers = {"/": _index, "/openapi.json": _openapi, "/docs": _docs, "/docs/{file}": _file}
     return [
-        Route(api.Endpoint(verb="", method="GET", path=path, roles=api.PUBLIC, tag="", summary="", text=""), handler)
+        Route(
+            http_api.Endpoint(verb="", method="GET", path=path, roles=http_api.PUBLIC, tag="", summary="", text=""),
+            handler,
+        )
         for path, handler in handlers.items()
     ]
 

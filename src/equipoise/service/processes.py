@@ -41,7 +41,7 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
     """Return the uvicorn configuration for an application factory."""
     import uvicorn
 
-    from equipoise.service.protocol import PatientProtocol
+    from equipoise.service.http_protocol import PatientProtocol
 
     return uvicorn.Config(
         factory,

@@ -97,7 +97,7 @@ def is_loopback(host: str) -> bool:
 
 def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
     """Open the store once, so that its errors are reported here and not in a loop of restarts."""
-    from equipoise.service.keys import list_keys
+    from equipoise.service.api_keys import list_keys
     from equipoise.store import open_store
 
     with open_store(url) as store:

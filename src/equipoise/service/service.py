@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
 from equipoise.experiment import Experiment
 from equipoise.experiment.backends import StoreBackend
+from equipoise.service.api_keys import OPEN, Key, KeyRing
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import GroupCommit
-from equipoise.service.keys import OPEN, Key, KeyRing
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 

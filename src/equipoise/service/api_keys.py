@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
-from equipoise.api import ADMIN, EVERY_KEY
 from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
+from equipoise.http_api import ADMIN, EVERY_KEY
 from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
