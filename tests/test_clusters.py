@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from patience import HANGS
 
 import equipoise as eq
 from equipoise.simulation import sweeps, workers
@@ -326,6 +325,10 @@ def ray_workers() -> Iterator[Cluster]:
             return float(process.stdout.readline()) == 2  # type: ignore[union-attr]
 
         yield Cluster(("--scheduler", address), environment, is_idle)
+
+
+HANGS = 120.0
+"""Seconds after which something hangs; here and not from another file, as workers of Ray import only this one."""
 
 
 def eventually(is_so: Callable[[], bool], seconds: float = HANGS) -> bool:

@@ -141,7 +141,7 @@ def test_the_commands_were_found():
 def test_a_command_with_a_wrong_option_would_be_found_out():
     arguments = arguments_of("sudo -u equipoise /opt/equipoise/bin/equipoise serve --hots ::1")
     assert arguments == ["serve", "--hots", "::1"]
-    with pytest.raises(Exception, match="no option --hots"):
+    with pytest.raises(Exception, match=r"[Nn]o such option: --hots"):
         get_command(app).commands["serve"].make_context("serve", arguments[1:])
 
 
@@ -216,7 +216,7 @@ def test_the_wheel_has_everything_that_the_source_has(tmp_path):
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert packed == source
-    assert any(name.startswith("equipoise/store/migrations/versions/") for name in packed)
+    assert any(name.startswith("equipoise/store/migrations/revision_") for name in packed)
     # It makes a store, and a key in it, with nothing but what is packed.
     code = "import equipoise, sys; from equipoise.cli import main; print(equipoise.__file__, file=sys.stderr); main()"
     made = subprocess.run(
