@@ -157,7 +157,7 @@ def _ray(scheduler: str | None, shared: Any) -> Iterator[Workers]:
 def _expect_answer(what: str, address: str, example: str, hint: str) -> None:
     """Raise if an address is invalid, or nothing accepts connections there.
 
-    Measured: without this, Ray retries for more than two minutes and fills the screen, and Dask leaves behind a client
+    Measured: without this, Ray was still retrying after 100 seconds and filled the screen, and Dask leaves a client
     that complains when it is garbage-collected.
     """
     try:
