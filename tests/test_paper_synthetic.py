@@ -12,7 +12,7 @@ import equipoise as eq
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.instances import FIVE_ARMS, LONG, TWO_ARMS, Work, checkpoints, tracked_and_sampled_runs
-from equipoise.paper.items import ITEMS, naive_ucb_failure, pareto_over_time, regret_over_time, tracking
+from equipoise.paper.items import ITEMS, naive_ucb_failure, regret_over_time, tracking
 
 AXES = {"fig1": "share of arm 2", "fig3-right": "average reward per pull"}
 NAMES = ["fig1", "fig3-left", "fig3-centre", "fig3-right", "fig7", "fig8"]
@@ -133,7 +133,7 @@ def test_uniform_pulls_have_no_second_and_third_phase(monkeypatch, work):
         return work.simulate(eq.Uniform(), FIVE_ARMS, LONG, 20, checkpoints=checkpoints(LONG))
 
     monkeypatch.setattr(regret_over_time, "tracked_runs", uniform)
-    finding = regret_over_time.compute(work)
+    finding = regret_over_time.compute_regret(work)
     assert broken(finding.claims) == {"falls", "flat-at-the-end"}
     assert not any(comparison.holds for comparison in compare(finding.measured))
 
@@ -145,8 +145,8 @@ def test_with_the_rules_exchanged_nothing_is_slower(monkeypatch, work):
 
 
 def test_with_the_weights_in_reverse_none_is_faster(monkeypatch, work):
-    monkeypatch.setattr(pareto_over_time, "WEIGHTS", pareto_over_time.WEIGHTS[::-1])
-    assert "faster-for-small-weights" in broken(pareto_over_time.compute(work).claims)
+    monkeypatch.setattr(regret_over_time, "WEIGHTS", regret_over_time.WEIGHTS[::-1])
+    assert "faster-for-small-weights" in broken(regret_over_time.compute_frontier(work).claims)
 
 
 def test_forcing_balance_in_place_of_naive_ucb_neither_errs_nor_recovers(monkeypatch, work):

@@ -9,8 +9,17 @@ Examples
 >>> charts.save_chart(charts.allocation_chart(record), "shares.html")  # doctest: +SKIP
 """
 
-from equipoise.charts.bands import Band
-from equipoise.charts.curves import METRICS, CurvesRecord, curves_chart, curves_record
+from equipoise.charts.curves import (
+    METRICS,
+    ArmShareRecord,
+    CurvesRecord,
+    TrackingRecord,
+    arm_share_chart,
+    arm_share_record,
+    curves_chart,
+    curves_record,
+    tracking_chart,
+)
 from equipoise.charts.frontiers import (
     FrontierRecord,
     PolicyFrontierRecord,
@@ -29,14 +38,7 @@ from equipoise.charts.shares import (
     final_shares_chart,
     final_shares_record,
 )
-from equipoise.charts.shares_over_time import (
-    ArmShareRecord,
-    TrackingRecord,
-    arm_share_chart,
-    arm_share_record,
-    tracking_chart,
-)
-from equipoise.charts.style import ENDINGS, checked_chart_path, save_chart
+from equipoise.charts.style import ENDINGS, Band, checked_chart_path, save_chart
 
 __all__ = [
     "ENDINGS",

@@ -1,19 +1,21 @@
-"""Draw policies over time: a metric against the number of pulls, with a band  [Sect. 5, Fig. 3 left, 7, 8]."""
+"""Draw quantities over the number of pulls: a metric of policies, and shares of arms  [Sect. 5, Fig. 3, 7, 8]."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from equipoise import checks
-from equipoise._types import IntArray
-from equipoise.charts import bands, style
+from equipoise._types import FloatArray, IntArray
+from equipoise.charts import style
 from equipoise.charts.frontiers import ERROR_TITLE, REWARD_TITLE
 from equipoise.errors import InvalidInput
+from equipoise.objective import optimal_allocation
 from equipoise.simulation.runs import Runs, weights_of
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class CurvesRecord:
     reward_weight: float | None
     policies: tuple[str, ...]
     step: IntArray
-    value: bands.Band
+    value: style.Band
     quantiles: tuple[float, float]
     n_replications: int
 
@@ -63,7 +65,7 @@ def curves_record(
     reward_weight: float | None = None,
     policies: Sequence[Policy] | None = None,
     names: Sequence[str] | None = None,
-    quantiles: tuple[float, float] = bands.QUANTILES,
+    quantiles: tuple[float, float] = style.QUANTILES,
 ) -> CurvesRecord:
     """Return a metric at every checkpoint: its mean over replications and a lower and an upper quantile.
 
@@ -105,7 +107,7 @@ def curves_record(
         reward_weight=weight,
         policies=style.policy_names(shown.policies, names),
         step=runs.checkpoints,
-        value=bands.band_of(values, quantiles),
+        value=style.band_of(values, quantiles),
         quantiles=quantiles,
         n_replications=int(runs.replications.size),
     )
@@ -134,41 +136,36 @@ def curves_chart(record: CurvesRecord, *, log_scale: bool = False, band: bool = 
         {
             "policy": name,
             "step": int(step),
-            "value": bands.finite(record.value.mean[k, j], above=lowest),
+            "value": style.finite(record.value.mean[k, j], above=lowest),
             # A band that reaches down to zero ends at the lower edge of a logarithmic axis.
-            "low": bands.finite(max(record.value.low[k, j], bottom) if log_scale else record.value.low[k, j]),
-            "high": bands.finite(record.value.high[k, j], above=lowest),
+            "low": style.finite(max(record.value.low[k, j], bottom) if log_scale else record.value.low[k, j]),
+            "high": style.finite(record.value.high[k, j], above=lowest),
         }
         for k, name in enumerate(names)
         for j, step in enumerate(record.step)
     ]
     width = 520
     is_drawn = band and record.value.has_width
-    dashes = alt.Scale(domain=names, range=style.taken_in_turn(style.DASHES, len(names)))
-    key = None if len(names) == 1 else style.legend(names, width)
-    colours = dict(zip(names, style.taken_in_turn(style.LINES, len(names)), strict=True))
+    colours = dict(zip(names, cycle(style.LINES), strict=False))
     scale = alt.Scale(type="log", nice=False) if log_scale else alt.Scale(zero=about.from_zero)
     highest = float(record.value.high[np.isfinite(record.value.high)].max(initial=record.value.mean[drawable].max()))
     axis = alt.Axis(values=style.log_ticks(bottom, highest)) if log_scale else alt.Axis(tickCount=6)
-    number = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
-    base = alt.Chart(alt.Data(values=rows)).encode(x=style.pulls_axis(record.step[drawable.any(axis=0)]))
+    base = style.chart_of(rows).encode(x=style.pulls_axis(record.step[drawable.any(axis=0)]))
     lines = base.mark_line(strokeWidth=2, point=record.step.size < style.FEW_STEPS).encode(
         y=alt.Y("value:Q", title=about.title, scale=scale, axis=axis),
-        color=alt.Color("policy:N", scale=alt.Scale(domain=names, range=list(colours.values())), legend=key),
-        strokeDash=alt.StrokeDash("policy:N", scale=dashes, legend=key),
-        tooltip=["policy:N", alt.Tooltip("step:Q", format=","), *number],
+        **style.told_apart("policy", names, width),
+        tooltip=["policy:N", *style.numbers("step", digits=","), *style.numbers("value", "low", "high")],
     )
-    areas = bands.band_areas(base, "policy", colours, alt.Y("low:Q", scale=scale)) if is_drawn else []
-    notes = [bands.band_words(record.n_replications, record.quantiles, mean="line", band="band", is_drawn=is_drawn)]
+    areas = style.band_areas(base, "policy", colours, alt.Y("low:Q", scale=scale)) if is_drawn else []
+    notes = [style.band_words(record.n_replications, record.quantiles, mean="line", band="band", is_drawn=is_drawn)]
     lost = [name for k, name in enumerate(names) if not drawable[k].any()]
     if lost:
         notes.append(f"no line where the mean is not {wanted}: {', '.join(lost)}")
     what = record.metric.replace("_", " ").replace("dcg", "DCG")
     at = "" if record.reward_weight is None else f" (reward weight {record.reward_weight:.4g})"
     who = f"{names[0]}: {what}" if len(names) == 1 else what.capitalize()
-    return style.styled(
-        style.titled(alt.layer(*areas, lines).properties(width=width, height=320), f"{who} over time{at}", notes)
-    )
+    picture = alt.layer(*areas, lines).properties(width=width, height=320)
+    return style.finished(picture, f"{who} over time{at}", notes)
 
 
 def sweep_curves(results: Sequence[Runs], *, report_weight: float | None = None) -> CurvesRecord:
@@ -206,5 +203,172 @@ def sweep_curves(results: Sequence[Runs], *, report_weight: float | None = None)
         policies=tuple(
             names[k] if "reward weight" in names[k] else f"{names[k]}, at {weight:g}" for k, weight in pairs
         ),
-        value=bands.Band(**arrays),
+        value=style.Band(**arrays),
+    )
+
+
+@dataclass(frozen=True)
+class ArmShareRecord:
+    """The share of one arm over time; the bands' arrays are (n_policies, n_steps)."""
+
+    arm: str
+    reward_weight: float
+    optimum: float
+    policies: tuple[str, ...]
+    step: IntArray
+    target: style.Band
+    frequency: style.Band
+    quantiles: tuple[float, float]
+    n_replications: int
+
+
+def arm_share_record(
+    runs: Runs,
+    arm: int,
+    *,
+    reward_weight: float,
+    policies: Sequence[Policy] | None = None,
+    names: Sequence[str] | None = None,
+    arms: Sequence[str] | None = None,
+    quantiles: tuple[float, float] = style.QUANTILES,
+) -> ArmShareRecord:
+    """Return target and frequency of an arm at every checkpoint, with its optimal share.
+
+    Parameters
+    ----------
+    runs : Runs
+    arm : int
+        Index of the arm, from 0.
+    reward_weight : float
+    policies, names, quantiles
+        As in `curves_record`.
+    arms : sequence of str, optional
+        Names of all arms; those of the runs by default, or "1", "2", ... if they have none.
+
+    Examples
+    --------
+    >>> import equipoise as eq
+    >>> arms = eq.Gaussian(mean=[1, 2], std=[1, 1])
+    >>> runs = eq.simulate(eq.ForcingBalance(reward_weight=0.5), arms, 1000, replications=20, seed=1)
+    >>> record = arm_share_record(runs, 1, reward_weight=0.5)
+    >>> record.arm, round(record.optimum, 4), record.frequency.mean[:, -1].round(2)
+    ('2', 0.6885, array([0.69]))
+    """
+    shown = runs.select(policies=policies)
+    place = checks.whole_number("arm", arm, 0, runs.true_mean.size - 1)
+    weight = checks.number_between("reward_weight", reward_weight, 0, 1)
+    return ArmShareRecord(
+        arm=style.arm_names(runs.arm_names if arms is None else arms, runs.true_mean.size)[place],
+        reward_weight=weight,
+        optimum=float(optimal_allocation(runs.true_mean, runs.true_std, reward_weight=weight)[place]),
+        policies=style.policy_names(shown.policies, names),
+        step=runs.checkpoints,
+        target=style.band_of(shown.target[..., place], quantiles),
+        frequency=style.band_of(shown.frequency[..., place], quantiles),
+        quantiles=quantiles,
+        n_replications=int(runs.replications.size),
+    )
+
+
+def arm_share_chart(record: ArmShareRecord, *, log_scale: bool = False) -> AnyChart:
+    """Draw for each policy an arm's target and frequency over time, against the optimum."""
+    alt = style.altair()
+    lowest = 0.0 if log_scale else -np.inf
+    best = np.full_like(record.target.mean, record.optimum)
+    nothing = np.full_like(best, np.nan)
+    shares = (style.Band(best, nothing, nothing), record.target, record.frequency)
+    rows: list[dict[str, Any]] = [
+        {
+            "policy": name,
+            "step": int(step),
+            "kind": kind,
+            "share": style.finite(share.mean[k, j], above=lowest),
+            "low": style.finite(share.low[k, j], above=lowest),
+            "high": style.finite(share.high[k, j], above=lowest),
+        }
+        for kind, share in zip(KINDS, shares, strict=True)
+        for k, name in enumerate(record.policies)
+        for j, step in enumerate(record.step)
+    ]
+    count = len(record.policies)
+    columns = style.even_columns(count, most=3)
+    width = {1: 520, 2: 300}.get(columns, 220)
+    is_drawn = record.frequency.has_width or record.target.has_width
+    axis = alt.Axis(format="~%", tickCount=6)
+    drawn = [row[key] for row in rows for key in ("share", "low") if row[key]]
+    y = _log_share_axis(min(drawn, default=0.01)) if log_scale else alt.Y("share:Q", title="share of pulls", axis=axis)
+    base = alt.Chart().encode(x=style.pulls_axis(record.step))
+    lines = _kind_lines(base, "policy", record.step, width=width * columns).encode(y=y)
+    areas = style.band_areas(base, "kind", KINDS, alt.Y("low:Q")) if is_drawn else []
+    picture = alt.layer(*areas, lines, data=alt.Data(values=rows)).properties(width=width, height=240)
+    (name,) = style.labels((record.arm,))
+    return style.finished(
+        style.panels(picture, "policy", record.policies, columns=columns),
+        f"Share of {name} over time (reward weight {record.reward_weight:.4g})",
+        style.band_words(record.n_replications, record.quantiles, mean="line", band="band", is_drawn=is_drawn),
+    )
+
+
+KINDS = {
+    "best, if means and spreads were known": "black",
+    "aimed at, from the estimates": style.VERMILION,
+    "given so far": style.BLUE,
+}
+"""Three kinds of share of an arm, by their names in a picture, with their colours."""
+
+
+@dataclass(frozen=True)
+class TrackingRecord:
+    """A run at some of its steps: each arm's optimal share, target and frequency."""
+
+    arms: tuple[str, ...]
+    step: IntArray
+    target: FloatArray
+    frequency: FloatArray
+    optimum: FloatArray
+    reward_weight: float
+
+
+def tracking_chart(record: TrackingRecord) -> AnyChart:
+    """Draw for each arm its target and frequency over time, against the optimum."""
+    names = style.labels(record.arms)
+    shares = (np.broadcast_to(record.optimum, record.target.shape), record.target, record.frequency)
+    rows: list[dict[str, Any]] = [
+        {"arm": name, "step": int(step), "kind": kind, "share": float(share)}
+        for kind, by_arm in zip(KINDS, shares, strict=True)
+        for place, name in enumerate(names)
+        for step, share in zip(record.step, by_arm[:, place], strict=True)
+        if share > 0  # a logarithmic axis has no 0; NaN means no target yet
+    ]
+    lines = _kind_lines(style.chart_of(rows), "arm", record.step, width=750).encode(
+        x=style.pulls_axis(record.step), y=_log_share_axis(min(row["share"] for row in rows))
+    )
+    return style.finished(
+        style.panels(lines.properties(width=150, height=190), "arm", names, columns=5),
+        f"Shares over time, beside the best ones (reward weight {record.reward_weight:.4g})",
+        "Nothing was known of the arms in the beginning; both axes are logarithmic",
+    )
+
+
+def _kind_lines(chart: Any, panel: str, step: IntArray, *, width: float) -> Any:
+    """Return a line for each of the three kinds of share, with panels by a field; the caller sets x and y."""
+    alt = style.altair()
+    kinds = list(KINDS)
+    colours = alt.Scale(domain=kinds, range=list(KINDS.values()))
+    return chart.mark_line(point=step.size < style.FEW_STEPS).encode(
+        color=alt.Color("kind:N", legend=style.legend(kinds, width), scale=colours),
+        strokeDash=alt.StrokeDash("kind:N", scale=alt.Scale(domain=kinds, range=[[2, 2], [6, 3], [1, 0]])),
+        strokeWidth=alt.StrokeWidth("kind:N", legend=None, scale=alt.Scale(domain=kinds, range=[1.2, 1.6, 2.4])),
+        tooltip=[f"{panel}:N", "kind:N", *style.numbers("step", digits=","), *style.numbers("share")],
+    )
+
+
+def _log_share_axis(smallest: float) -> Any:
+    """Return a logarithmic y axis of shares, from the smallest drawn up to 100%."""
+    alt = style.altair()
+    return alt.Y(
+        "share:Q",
+        title="share of pulls",
+        scale=alt.Scale(type="log", nice=False, domainMax=1),
+        axis=alt.Axis(values=style.log_ticks(smallest, 1), format="~%"),
     )

@@ -102,7 +102,7 @@ def _frontier(record: FrontierRecord) -> AnyChart:
     x, y, layers = curve_layers(record)
     if math.isfinite(record.equal_error):
         equal = {"reward": record.equal_reward, "error": record.equal_error, "label": "equal shares"}
-        place = alt.Chart(alt.Data(values=[equal])).encode(x=x, y=y)
+        place = style.chart_of([equal]).encode(x=x, y=y)
         layers.append(place.mark_point(color=style.VERMILION, filled=True, opacity=1, size=90, shape="square"))
         layers.append(place.mark_text(align="left", dx=9, dy=5, color="black").encode(text="label:N"))
     return style.titled(
@@ -134,11 +134,9 @@ def curve_layers(
         axis=alt.Axis(values=style.log_ticks(min(errors), max(errors))) if kind == "log" else alt.Axis(tickCount=6),
     )
     y = alt.Y("reward:Q", title=REWARD_TITLE, scale=alt.Scale(zero=False, padding=20))
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("reward_weight", "reward", "error")]
-
-    curve = alt.Chart(alt.Data(values=line)).mark_line(color=colour).encode(x=x, y=y, order="reward_weight:Q")
+    curve = style.chart_of(line).mark_line(color=colour).encode(x=x, y=y, order="reward_weight:Q")
     marked = _spread_out(_finite_rows(record.marked), kind)
-    marks = alt.Chart(alt.Data(values=marked)).encode(x=x, y=y, tooltip=tooltip)
+    marks = style.chart_of(marked).encode(x=x, y=y, tooltip=style.numbers("reward_weight", "reward", "error"))
     points = marks.mark_point(color=colour, filled=True, opacity=1, size=size)
     # Nothing lies above a frontier, so its labels go there.
     weights = marks.mark_text(align="right", dx=-gap, dy=-gap, color="black").encode(text=alt.Text("reward_weight:Q"))
@@ -164,26 +162,18 @@ def _shares(record: FrontierRecord) -> AnyChart:
         if shares[at, place] >= 0.04
     ]
     x = alt.X("reward_weight:Q", title="reward weight", scale=alt.Scale(domain=[0, 1], nice=False))
-    colours = [style.BANDS[place % len(style.BANDS)] for place in range(len(record.arms))]
-    bands = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_area(stroke="white", strokeWidth=1.5)
-        .encode(
-            x=x,
-            y=alt.Y("share:Q", title="share of pulls", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
-            color=alt.Color("arm:N", legend=None, scale=alt.Scale(domain=list(record.arms), range=colours)),
-            order=alt.Order("place:Q", sort="descending"),
-            tooltip=["arm:N", alt.Tooltip("reward_weight:Q", format=".3~f"), alt.Tooltip("share:Q", format=".4~g")],
-        )
+    areas = style.chart_of(rows).mark_area(stroke="white", strokeWidth=1.5)
+    bands = areas.encode(
+        x=x,
+        y=alt.Y("share:Q", title="share of pulls", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+        color=alt.Color("arm:N", legend=None, scale=style.in_turn(record.arms, style.BANDS)),
+        order=alt.Order("place:Q", sort="descending"),
+        tooltip=["arm:N", *style.numbers("reward_weight", digits=".3~f"), *style.numbers("share")],
     )
-    texts = (
-        alt.Chart(alt.Data(values=named))
-        .mark_text(align="left", dx=2, color="black", limit=130)
-        .encode(x=x, y="middle:Q", text="name:N")
-    )
+    texts = style.chart_of(named).mark_text(align="left", dx=2, color="black", limit=130)
     narrow = sorted(set(names) - {row["name"] for row in named}, key=names.index)
     return style.titled(
-        (bands + texts).properties(width=460, height=320),
+        (bands + texts.encode(x=x, y="middle:Q", text="name:N")).properties(width=460, height=320),
         "Who gets the pulls, from accuracy (0) to reward (1)",
         "Each band is an arm" + (f"; too narrow to be named: {', '.join(narrow)}" if narrow else ""),
     )
@@ -307,31 +297,23 @@ def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:
     ]
     x, y, layers = curve_layers(record.frontier, [row["error"] for row in rows], colour="black", size=30, gap=9)
     width = 520
-    key = style.legend(names, width, points=True)
-    colours = alt.Scale(domain=names, range=style.taken_in_turn(style.LINES, len(names)))
-    shapes = alt.Scale(domain=names, range=style.taken_in_turn(style.SHAPES, len(names)))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
-    base = base.encode(color=alt.Color("policy:N", scale=colours, legend=key))
+    looks = style.told_apart("policy", names, width, points=True)
+    base = style.chart_of(rows).encode(x=x, y=y, color=looks["color"])
     joined = base.mark_line(strokeWidth=1.2).encode(detail="line:N", order="order:Q")
     # Open marks, under the curve: several policies may coincide on the curve.
     marks = base.mark_point(opacity=1, strokeWidth=2).encode(
-        shape=alt.Shape("policy:N", scale=shapes, legend=key),
-        tooltip=["label:N", *(alt.Tooltip(f"{name}:Q", format=",.4~g") for name in ("step", "reward", "error"))],
+        shape=looks["shape"], tooltip=["label:N", *style.numbers("step", "reward", "error", digits=",.4~g")]
     )
+    size = alt.value(90)
     if record.step.size > 1:
-        sizes = alt.Scale(
-            type="ordinal", domain=record.step.tolist(), range=np.linspace(30, 150, record.step.size).tolist()
-        )
+        range_ = np.linspace(30, 150, record.step.size).tolist()
+        sizes = alt.Scale(type="ordinal", domain=record.step.tolist(), range=range_)
         steps = alt.Legend(title="pulls", format=",", symbolStrokeColor=style.GREY, symbolStrokeWidth=2)
-        marks = marks.encode(size=alt.Size("step:O", scale=sizes, legend=steps))
-    else:
-        marks = marks.encode(size=alt.value(90))
-    return style.styled(
-        style.titled(
-            alt.layer(joined, marks, *layers).properties(width=width, height=340),
-            "How close policies come to the most reward at each error",
-            _notes(record),
-        )
+        size = alt.Size("step:O", scale=sizes, legend=steps)
+    return style.finished(
+        alt.layer(joined, marks.encode(size=size), *layers).properties(width=width, height=340),
+        "How close policies come to the most reward at each error",
+        _notes(record),
     )
 
 

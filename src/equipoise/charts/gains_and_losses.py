@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise._types import FloatArray
-from equipoise.charts.style import BLUE, GREY, VERMILION, AnyChart, altair, styled, titled
+from equipoise.charts.style import BLUE, GREY, VERMILION, AnyChart, altair, chart_of, finished
 from equipoise.errors import InvalidInput
 
 DIAL, RIVAL, OTHER, START = "dial", "rival", "other", "start"
@@ -106,33 +106,25 @@ def gains_and_losses_chart(record: GainsAndLossesRecord, *, big: bool = False) -
         rows = _rows(record, kind)
         if not rows:
             continue
-        base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
+        base = chart_of(rows).encode(x=x, y=y)
         layers += _errors(base, colour) if any(row["has_error"] for row in rows) else []
-        layers.append(
-            base.mark_point(
-                shape=_SHAPES[kind], color=colour, filled=True, opacity=1, size=12 * size if big else 6 * size
-            ).encode(tooltip=["name:N", "words:N"])
-        )
+        mark = {"shape": _SHAPES[kind], "color": colour, "size": 12 * size if big else 6 * size}
+        layers.append(base.mark_point(**mark, filled=True, opacity=1).encode(tooltip=["name:N", "words:N"]))
         layers += _names(rows, x, y, colour, size, with_words=big)
     width, height = (820, 430) if big else (620, 380)
     layers.append(
-        alt.Chart(alt.Data(values=[{"text": "up and to the left is better"}]))
+        chart_of([{"text": "up and to the left is better"}])
         .mark_text(align="left", baseline="top", fontSize=size, color=GREY)
         .encode(x=alt.value(10), y=alt.value(8), text="text:N")
     )
-    chart = styled(titled(alt.layer(*layers).properties(width=width, height=height), record.title, record.subtitle))
-    bigger: AnyChart = (
-        chart.configure_axis(
-            labelFontSize=size - 2, titleFontSize=size - 1, titleFontWeight="normal", gridColor="#E6E6E6"
-        )
-        .configure_axisX(labelFlush=False, titlePadding=10)
-        .configure_title(
-            anchor="start", fontSize=24, subtitleFontSize=15, subtitleColor=GREY, subtitlePadding=8, offset=34
-        )
-        if big
-        else chart.configure_title(anchor="start", fontSize=16, subtitleFontSize=12, subtitleColor=GREY, offset=30)
-    )
-    return bigger
+    chart: Any = finished(alt.layer(*layers).properties(width=width, height=height), record.title, record.subtitle)
+    title: dict[str, Any] = {"fontSize": 16, "subtitleFontSize": 12, "offset": 30}
+    if big:
+        letters = {"labelFontSize": size - 2, "titleFontSize": size - 1, "titleFontWeight": "normal"}
+        chart = chart.configure_axis(**letters, gridColor="#E6E6E6").configure_axisX(labelFlush=False, titlePadding=10)
+        title = {"fontSize": 24, "subtitleFontSize": 15, "subtitlePadding": 8, "offset": 34}
+    with_title: AnyChart = chart.configure_title(anchor="start", subtitleColor=GREY, **title)
+    return with_title
 
 
 def _rows(record: GainsAndLossesRecord, kind: str) -> list[dict[str, Any]]:
@@ -165,22 +157,17 @@ def _errors(base: Any, colour: str) -> list[Any]:
 
 
 def _line(rows: list[dict[str, Any]], x: Any, y: Any, **style: Any) -> Any:
-    return altair().Chart(altair().Data(values=rows)).mark_line(**style).encode(x=x, y=y, order="place:Q")
+    return chart_of(rows).mark_line(**style).encode(x=x, y=y, order="place:Q")
 
 
 def _names(rows: list[dict[str, Any]], x: Any, y: Any, colour: str, size: int, *, with_words: bool) -> list[Any]:
     """Return the names and words of points, clear of the points and their error bars."""
-    alt = altair()
     layers = []
     for is_left in (False, True):
-        some = [
-            row | {"loss": row["low" if is_left else "high"]}
-            for row in rows
-            if row["is_named"] and row["is_left"] is is_left
-        ]
+        some = [row for row in rows if row["is_named"] and row["is_left"] is is_left]
         if not some:
             continue
-        base = alt.Chart(alt.Data(values=some)).encode(x=x, y=y)
+        base = chart_of([row | {"loss": row["low" if is_left else "high"]} for row in some]).encode(x=x, y=y)
         style = {"align": "right", "dx": -0.8 * size} if is_left else {"align": "left", "dx": 0.8 * size}
         style |= {"dy": 0.35 * size, "fontSize": size, "fontWeight": "bold"}
         # A white outline behind the letters keeps lines away from them.
@@ -198,9 +185,8 @@ def _best(best: list[tuple[float, float]], x: Any, y: Any, size: int) -> list[An
     """Return the curve of the optimum, labelled at its end."""
     if not best:
         return []
-    alt = altair()
     rows = [{"place": place, "loss": loss, "gain": gain} for place, (loss, gain) in enumerate(best)]
-    last = alt.Chart(alt.Data(values=[rows[-1] | {"name": "the best there is"}])).encode(x=x, y=y)
+    last = chart_of([rows[-1] | {"name": "the best there is"}]).encode(x=x, y=y)
     return [
         _line(rows, x, y, color=GREY, strokeWidth=1.5, strokeDash=[5, 4]),
         last.mark_text(align="left", dx=6, fontSize=size, color=GREY).encode(text="name:N"),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
-from equipoise.charts import bands, style
+from equipoise.charts import style
 from equipoise.objective import error, optimal_allocation, optimal_pulls, reward, tradeoff
 from equipoise.simulation.runs import Runs, place_of
 
@@ -108,10 +108,8 @@ def allocation_chart(record: AllocationRecord) -> AnyChart:
         }
         for i in largest_first
     ]
-    tooltip = [alt.Tooltip("arm:N"), *(alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("mean", "std", "share"))]
-    if record.pulls is not None:
-        tooltip.append(alt.Tooltip("pulls:Q", format=","))
-    base = alt.Chart(alt.Data(values=rows)).encode(tooltip=tooltip)
+    pulls = [] if record.pulls is None else style.numbers("pulls", digits=",")
+    base = style.chart_of(rows).encode(tooltip=[alt.Tooltip("arm:N"), *style.numbers("mean", "std", "share"), *pulls])
     height = alt.Step(24 if len(rows) <= 12 else 14)
 
     order = [row["arm"] for row in rows]
@@ -131,14 +129,10 @@ def allocation_chart(record: AllocationRecord) -> AnyChart:
 
     left_out = len(record.arms) - len(rows)
     worth = f"reward {record.reward:.4g}, error {record.error:.4g}"
-    return style.styled(
-        style.titled(
-            alt.hconcat(
-                (bars + percent).properties(width=340, height=height), (spread + mean).properties(height=height)
-            ),
-            f"Where the pulls go at reward weight {record.reward_weight:.4g}",
-            f"{worth}; the {len(rows)} largest shares, {left_out} more arms not shown" if left_out else worth,
-        )
+    return style.finished(
+        alt.hconcat((bars + percent).properties(width=340, height=height), (spread + mean).properties(height=height)),
+        f"Where the pulls go at reward weight {record.reward_weight:.4g}",
+        f"{worth}; the {len(rows)} largest shares, {left_out} more arms not shown" if left_out else worth,
     )
 
 
@@ -151,7 +145,7 @@ class FinalSharesRecord:
     optimum: FloatArray
     policies: tuple[str, ...]
     step: int
-    share: bands.Band
+    share: style.Band
     quantiles: tuple[float, float]
     n_replications: int
 
@@ -164,7 +158,7 @@ def final_shares_record(
     names: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     step: int | None = None,
-    quantiles: tuple[float, float] = bands.QUANTILES,
+    quantiles: tuple[float, float] = style.QUANTILES,
 ) -> FinalSharesRecord:
     """Return the share of pulls of every arm at the last checkpoint, or at `step`, with the optimal shares.
 
@@ -196,7 +190,7 @@ def final_shares_record(
         optimum=optimal_allocation(runs.true_mean, runs.true_std, reward_weight=weight),
         policies=style.policy_names(shown.policies, names),
         step=int(runs.checkpoints[place]),
-        share=bands.band_of(shown.frequency[:, :, place], quantiles),
+        share=style.band_of(shown.frequency[:, :, place], quantiles),
         quantiles=quantiles,
         n_replications=int(runs.replications.size),
     )
@@ -230,9 +224,8 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
         for i in largest_first
     ]
     few = len(largest_first) <= 12
-    columns = style.even_columns(
-        len(record.policies), most=4 if few else 6
-    )  # panels of many arms are tall enough already
+    # Panels of many arms are tall enough already.
+    columns = style.even_columns(len(record.policies), most=4 if few else 6)
     width = {1: 460, 2: 280, 3: 200}.get(columns, 150)
     step = 24 if few else 12
     kind = alt.Scale(type="log", domain=[edge, min(1.2 * largest, 1)], nice=False) if is_log else alt.Scale(zero=True)
@@ -240,7 +233,7 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     x = alt.X("place:Q", title="share of pulls", scale=kind, axis=axis)
     arm_axis = alt.Axis(labelLimit=180, ticks=False, labelPadding=6, labelFontSize=12 if few else 10, grid=True)
     y = alt.Y("arm:N", sort=[record.arms[i] for i in largest_first], title="arm", axis=arm_axis)
-    numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("share", "low", "high", "optimum")]
+    numbers = style.numbers("share", "low", "high", "optimum")
     base = alt.Chart().encode(y=y, tooltip=["policy:N", "arm:N", *numbers])
     best = base.mark_tick(color="black", opacity=1, thickness=2.5, size=0.7 * step).encode(x=alt.X("optimum:Q"))
     spread = base.mark_rule(color=style.BLUE, strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
@@ -250,19 +243,16 @@ def final_shares_chart(record: FinalSharesRecord) -> AnyChart:
     )
     layers = [best, spread, dots] if share.has_width else [best, dots]
     picture = alt.layer(*layers, data=alt.Data(values=rows)).properties(width=width, height=alt.Step(step))
-    words = bands.band_words(
-        record.n_replications, record.quantiles, mean="dot", band="blue line", is_drawn=share.has_width
-    )
+    is_drawn = share.has_width
+    words = style.band_words(record.n_replications, record.quantiles, mean="dot", band="blue line", is_drawn=is_drawn)
     left_out = len(record.arms) - len(largest_first)
     notes = ["black bar: optimal share", words]
     if any(row["mark"] == "never pulled" for row in rows):
         notes.append("cross: never pulled")
     if left_out:
         notes.append(f"the {len(largest_first)} largest optimal shares, {left_out} more arms not shown")
-    return style.styled(
-        style.titled(
-            style.panels(picture, "policy", record.policies, columns=columns),
-            f"Shares after {style.pulls_words(record.step)} (reward weight {record.reward_weight:.4g})",
-            "; ".join(notes),
-        )
+    return style.finished(
+        style.panels(picture, "policy", record.policies, columns=columns),
+        f"Shares after {style.pulls_words(record.step)} (reward weight {record.reward_weight:.4g})",
+        "; ".join(notes),
     )

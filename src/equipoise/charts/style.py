@@ -1,15 +1,19 @@
-"""Provide what all charts share: Altair, colours, axes, legends, names of policies and arms, and saving to files."""
+"""Provide what all charts share: Altair, colours, axes, legends, bands, names, and saving to files."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from equipoise._types import IntArray
+import numpy as np
+
+from equipoise import metrics
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -50,6 +54,17 @@ def require(package: str) -> None:
         )
 
 
+def chart_of(rows: Sequence[dict[str, Any]]) -> Any:
+    """Return a chart of rows of data, without marks."""
+    alt = altair()
+    return alt.Chart(alt.Data(values=rows))
+
+
+def finished(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
+    """Return a chart with a title in the common style; it can no longer be part of another chart."""
+    return styled(titled(chart, title, subtitle))
+
+
 def titled(chart: Any, title: str, subtitle: str | list[str]) -> AnyChart:
     """Return a chart with a title, which should state what the chart shows."""
     with_title: AnyChart = chart.properties(title=altair().Title(title, subtitle=subtitle))
@@ -73,9 +88,27 @@ def styled(chart: Any) -> AnyChart:
     return with_look
 
 
-def taken_in_turn(styles: Sequence[Any], count: int) -> list[Any]:
-    """Return a style for each of `count` series; styles repeat when they run out."""
-    return [styles[k % len(styles)] for k in range(count)]
+def in_turn(names: Sequence[str], styles: Sequence[Any]) -> Any:
+    """Return a scale with a style for each series; styles repeat when they run out."""
+    return altair().Scale(domain=list(names), range=[styles[k % len(styles)] for k in range(len(names))])
+
+
+def told_apart(field: str, names: Sequence[str], width: float, *, points: bool = False) -> dict[str, Any]:
+    """Return encodings that tell series apart: colours and dashes of lines, or colours and shapes of points.
+
+    The legend is above a picture of this width; a single line needs none.
+    """
+    alt = altair()
+    key = legend(names, width, points=points) if points or len(names) > 1 else None
+    colour = alt.Color(f"{field}:N", scale=in_turn(names, LINES), legend=key)
+    if points:
+        return {"color": colour, "shape": alt.Shape(f"{field}:N", scale=in_turn(names, SHAPES), legend=key)}
+    return {"color": colour, "strokeDash": alt.StrokeDash(f"{field}:N", scale=in_turn(names, DASHES), legend=key)}
+
+
+def numbers(*fields: str, digits: str = ".4~g") -> list[Any]:
+    """Return tooltips of numbers."""
+    return [altair().Tooltip(f"{field}:Q", format=digits) for field in fields]
 
 
 def legend(names: Sequence[str], width: float, *, points: bool = False) -> Any:
@@ -141,9 +174,69 @@ def panels(chart: Any, field: str, names: Sequence[str], columns: int) -> Any:
     """Return a chart once per name, side by side; a comma in a name starts a new line of its heading."""
     alt = altair()
     heading = alt.Header(labelExpr="split(datum.label, ', ')", labelLimit=400)
-    return chart.facet(
-        facet=alt.Facet(f"{field}:N", title=None, sort=list(names), header=heading), columns=columns, spacing=28
-    )
+    facet = alt.Facet(f"{field}:N", title=None, sort=list(names), header=heading)
+    return chart.facet(facet=facet, columns=columns, spacing=28)
+
+
+QUANTILES = (0.05, 0.95)
+
+
+@dataclass(frozen=True)
+class Band:
+    """A quantity over replications: its mean, and a lower and an upper quantile."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def has_width(self) -> bool:
+        """Whether there is a band to draw; with one replication there is not."""
+        return bool((self.high > self.low).any())
+
+
+def band_of(values: FloatArray, quantiles: Sequence[float]) -> Band:
+    """Return mean and quantiles over the second axis; not finite where a replication's value is not."""
+    if len(quantiles) != 2 or not quantiles[0] <= quantiles[1]:
+        raise InvalidInput(f"quantiles must be a lower and an upper one, such as {QUANTILES}; got {quantiles!r}")
+    summary = metrics.summarise(values, quantiles=quantiles)
+    return Band(summary.mean, summary.quantiles[0], summary.quantiles[1])
+
+
+def band_words(count: int, quantiles: tuple[float, float], *, mean: str, band: str, is_drawn: bool) -> str:
+    """Return a subtitle that describes the line and the band.
+
+    Examples
+    --------
+    >>> band_words(200, (0.05, 0.95), mean="line", band="band", is_drawn=True)
+    'line: mean of 200 replications; band: from the 5% to the 95% quantile'
+    """
+    if count == 1:
+        return f"{mean}: one replication"
+    low, high = (f"{100 * quantile:g}%" for quantile in quantiles)
+    width = f"; {band}: from the {low} to the {high} quantile" if is_drawn else ""
+    return f"{mean}: mean of {count:,} replications{width}"
+
+
+def band_areas(chart: Any, field: str, colours: dict[str, str], y: Any, opacity: float = 0.18) -> list[Any]:
+    """Return one layer per value of a field, in its colour: the area between low and high.
+
+    A single layer with a colour scale would be shorter, but its legend would merge with that of the lines and lose the
+    dashes.
+    """
+    only = altair().FieldEqualPredicate
+    return [
+        chart.transform_filter(only(field=field, equal=name))
+        .mark_area(opacity=opacity, color=colour)
+        .encode(y=y, y2="high:Q")
+        for name, colour in colours.items()
+    ]
+
+
+def finite(value: float, *, above: float = -np.inf) -> float | None:
+    """Return a number for a chart; None, which leaves a gap, if it is not finite or not above a bound."""
+    number = float(value)
+    return number if np.isfinite(number) and number > above else None
 
 
 def arm_names(arms: Sequence[str] | None, n_arms: int) -> tuple[str, ...]:

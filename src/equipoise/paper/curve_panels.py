@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.charts import style
-from equipoise.charts.bands import finite
 from equipoise.paper.findings import Figure
 
 
@@ -53,7 +53,7 @@ def curve_figure(panels: Sequence[Panel], *, key: str, caption: str, title: str,
     names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
     width = {1: 520, 2: 330}.get(len(panels), 250)
     drawn = [_panel(panel, names, width, total=width * len(panels)) for panel in panels]
-    chart = style.styled(style.titled(style.altair().hconcat(*drawn, spacing=32), title, subtitle))
+    chart = style.finished(style.altair().hconcat(*drawn, spacing=32), title, subtitle)
     return Figure(key=key, caption=caption, chart=chart.to_dict())
 
 
@@ -69,32 +69,17 @@ def _panel(panel: Panel, names: list[str], width: int, total: int) -> Any:
     )
     axis = alt.Axis(values=style.log_ticks(bottom, top), format="~g") if panel.log_scale else alt.Axis(tickCount=6)
     y = alt.Y("value:Q", title=panel.y_title, scale=scale, axis=axis)
-    key = style.legend(names, total) if len(names) > 1 else None
-    colours = style.taken_in_turn(style.LINES, len(names))
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=style.pulls_axis(np.concatenate([line.step for line in panel.lines]))
+    base = style.chart_of(rows).encode(x=style.pulls_axis(np.concatenate([line.step for line in panel.lines])))
+    banded = {line.name for line in panel.lines if line.spread is not None}
+    colours = {name: colour for name, colour in zip(names, cycle(style.LINES), strict=False) if name in banded}
+    areas = style.band_areas(base, "line", colours, alt.Y("low:Q", scale=scale), opacity=0.2)
+    lines = base.mark_line(strokeWidth=2).encode(
+        y=y,
+        **style.told_apart("line", names, total),
+        tooltip=[alt.Tooltip("line:N"), *style.numbers("step", digits=","), *style.numbers("value")],
     )
-    layers = [
-        base.transform_filter(alt.FieldEqualPredicate(field="line", equal=name))
-        .mark_area(opacity=0.2, color=colour)
-        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-        for name, colour in zip(names, colours, strict=True)
-        if any(line.name == name and line.spread is not None for line in panel.lines)
-    ]
-    tooltip = [alt.Tooltip("line:N"), alt.Tooltip("step:Q", format=","), alt.Tooltip("value:Q", format=".4~g")]
-    layers.append(
-        base.mark_line(strokeWidth=2).encode(
-            y=y,
-            color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=key),
-            strokeDash=alt.StrokeDash(
-                "line:N", scale=alt.Scale(domain=names, range=style.taken_in_turn(style.DASHES, len(names))), legend=key
-            ),
-            tooltip=tooltip,
-        )
-    )
-    layers += _rule_layers(panel.rules)
     heading = alt.Title(panel.title, fontSize=13, anchor="start", offset=8)
-    return alt.layer(*layers).properties(width=width, height=280, title=heading)
+    return alt.layer(*areas, lines, *_rule_layers(panel.rules)).properties(width=width, height=280, title=heading)
 
 
 def _rows(line: Line, *, log_scale: bool) -> list[dict[str, Any]]:
@@ -108,9 +93,10 @@ def _rows(line: Line, *, log_scale: bool) -> list[dict[str, Any]]:
         {
             "line": line.name,
             "step": int(step),
-            "value": finite(line.value[k], above=lowest),
-            "low": finite(low[k], above=lowest),
-            "high": finite(high[k], above=lowest),
+            **{
+                name: style.finite(values[k], above=lowest)
+                for name, values in (("value", line.value), ("low", low), ("high", high))
+            },
         }
         for k, step in enumerate(line.step)
     ]
@@ -119,12 +105,13 @@ def _rows(line: Line, *, log_scale: bool) -> list[dict[str, Any]]:
 def _rule_layers(rules: dict[float, str]) -> list[Any]:
     if not rules:
         return []
-    alt = style.altair()
-    base = alt.Chart(alt.Data(values=[{"step": step, "text": text} for step, text in rules.items()])).encode(x="step:Q")
+    base = style.chart_of([{"step": step, "text": text} for step, text in rules.items()]).encode(x="step:Q")
     return [
         base.mark_rule(color=style.GREY, strokeDash=[1, 3], strokeWidth=1.5),
         # Above the picture, where there are no curves.
-        base.mark_text(baseline="bottom", color=style.GREY, fontSize=11).encode(y=alt.value(-4), text="text:N"),
+        base.mark_text(baseline="bottom", color=style.GREY, fontSize=11).encode(
+            y=style.altair().value(-4), text="text:N"
+        ),
     ]
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from equipoise.paper.findings import Finding
-from equipoise.paper.html_report import drawn, write_file
-from equipoise.paper.report_sections import HOW_JUDGED, Section, TableText, duration, sections_of, summary_of
+from equipoise.paper.findings import Comparison, Finding, Item, Table, duration
+from equipoise.paper.html_report import HOW_JUDGED, drawn, write_file
 from equipoise.paper.reproduction import Reproduction, chosen_items, reproduce
 from equipoise.simulation import available_processors
 
@@ -24,38 +23,20 @@ MOST_ROWS = 24
 """Longer tables appear only in the report."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LastRun:
-    """A full run without its charts, which are pictures in the documentation, and the number of processors it had."""
+def without_charts(result: Reproduction) -> list[Finding]:
+    """Return the findings as they are stored: charts are pictures in the documentation."""
+    return [
+        replace(finding, figures=[replace(figure, chart={}) for figure in finding.figures])
+        for finding in result.findings
+    ]
 
-    findings: list[Finding]
-    processors: int
 
-    @classmethod
-    def of(cls, result: Reproduction) -> LastRun:
-        """Return the part of a reproduction that is stored."""
-        findings = [
-            replace(finding, figures=[replace(figure, chart={}) for figure in finding.figures])
-            for finding in result.findings
-        ]
-        return cls(findings=findings, processors=available_processors())
-
-    @classmethod
-    def read(cls, folder: Path) -> LastRun:
-        """Read the run that the documentation shows."""
-        data = json.loads((folder / RUN).read_text(encoding="utf-8"))
-        findings = [Finding.from_json(json.dumps(finding)) for finding in data["findings"]]
-        return cls(findings=findings, processors=data["processors"])
-
-    def to_json(self) -> str:
-        """Return the run as text, with a line for each finding."""
-        lines = ",\n".join(finding.to_json() for finding in self.findings)
-        return f'{{"processors": {self.processors}, "findings": [\n{lines}\n]}}\n'
-
-    def as_reproduction(self) -> Reproduction:
-        """Return the run as if it had just ended."""
-        items = chosen_items([finding.item for finding in self.findings])
-        return Reproduction(items=items, findings=tuple(self.findings), quick=False)
+def last_run(folder: Path) -> tuple[Reproduction, int]:
+    """Read the run that the documentation shows, and the number of processors it had."""
+    data = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    findings = tuple(Finding.from_json(json.dumps(finding)) for finding in data["findings"])
+    items = chosen_items([finding.item for finding in findings])
+    return Reproduction(items=items, findings=findings, quick=False), data["processors"]
 
 
 def write_documentation(folder: Path, result: Reproduction) -> None:
@@ -66,64 +47,60 @@ def write_documentation(folder: Path, result: Reproduction) -> None:
             path.unlink()
     for figure in figures:
         write_file(folder / PICTURES / f"{figure.key}.svg", drawn(figure).encode())
-    run = LastRun.of(result)
-    write_file(folder / RUN, run.to_json().encode())
-    write_file(folder / PAGE, page_text(run).encode())
+    processors = available_processors()
+    lines = ",\n".join(finding.to_json() for finding in without_charts(result))
+    write_file(folder / RUN, f'{{"processors": {processors}, "findings": [\n{lines}\n]}}\n'.encode())
+    write_file(folder / PAGE, page_text(result, processors).encode())
 
 
-def page_text(run: LastRun) -> str:
-    """Return the page in Markdown."""
-    result = run.as_reproduction()
-    summary, sections = summary_of(result), sections_of(result)
+def page_text(result: Reproduction, processors: int) -> str:
+    """Return the page of a run with this many processors, in Markdown."""
+    sections = list(zip(result.items, result.findings, strict=True))
+    contents = [
+        [
+            f"[{_escaped(item.title)}](#{item.name})",
+            _escaped(item.place),
+            str(len(finding.measured) or ""),
+            str(len(finding.claims) or ""),
+        ]
+        for item, finding in sections
+    ]
     parts = [
         "<!-- Written by `./run python -m equipoise.paper.documentation_page docs`, not by hand. -->",
         "# The paper, reproduced",
         "`equipoise reproduce` computes every table and figure of the paper again, puts our numbers beside the printed "
         "ones, tests what the text says about its curves, and writes a report with interactive charts; see [Command "
         "line](command-line.md#the-paper-reproduced-equipoise-reproduce). This page shows its last full run: "
-        f"{summary.n_steps:,} simulated steps in {duration(summary.seconds)} on {run.processors} processors.",
-        f"**{_sentence(str(summary))}.**",
+        f"{result.n_steps:,} simulated steps in {duration(result.seconds)} on {processors} processors.",
+        f"**{_sentence(result.summary)}.**",
         f"{HOW_JUDGED} [Deviations from the paper](deviations-from-the-paper.md) lists where the paper contradicts "
         f"itself or leaves something open. The numbers of this page, with all their digits, are in [{RUN}]({RUN}).",
-        _contents(sections),
+        _markdown_table(["item", "place", "numbers", "claims"], contents, [False, False, True, True]),
     ]
-    for section in sections:
-        parts += _section(section)
+    for item, finding in sections:
+        parts += _section(item, finding)
     return "\n\n".join(parts) + "\n"
 
 
-def _contents(sections: list[Section]) -> str:
-    rows = [
-        [
-            f"[{_escaped(section.title)}](#{section.name})",
-            _escaped(section.place),
-            str(len(section.numbers) or ""),
-            str(len(section.claims) or ""),
-        ]
-        for section in sections
-    ]
-    return _markdown_table(["item", "place", "numbers", "claims"], rows, [False, False, True, True])
-
-
-def _section(section: Section) -> list[str]:
+def _section(item: Item, finding: Finding) -> list[str]:
     parts = [
-        f'<a id="{section.name}"></a>',
-        f"## {_escaped(section.title)}",
-        f"*{_escaped(section.place)}; {section.simulated}; `equipoise reproduce {section.name}`*",
-        *_paragraphs(section.claim_heading, [section.claim]),
-        *_paragraphs("What we find", section.found),
+        f'<a id="{item.name}"></a>',
+        f"## {_escaped(item.title)}",
+        f"*{_escaped(item.place)}; {item.simulated(finding)}; `equipoise reproduce {item.name}`*",
+        *_paragraphs(item.claim_heading, [item.claim]),
+        *_paragraphs("What we find", finding.found),
     ]
-    for figure in section.figures:
+    for figure in finding.figures:
         parts.append(f"![{_escaped(figure.caption)}]({PICTURES}/{figure.key}.svg)")
         parts.append(f"*{_escaped(figure.caption)}*")
-    for table in section.tables:
+    for table in finding.tables:
         parts += _table(table)
-    parts += _paragraphs("Where we differ, and why", section.differs)
-    if section.numbers:
-        parts += ["**Numbers.** Ours with its standard error, if it has one.", _numbers(section)]
-    if section.claims:
+    parts += _paragraphs("Where we differ, and why", finding.differs)
+    if finding.measured:
+        parts += ["**Numbers.** Ours with its standard error, if it has one.", _numbers(finding.comparisons)]
+    if finding.claims:
         claims = [
-            f"- **{_sentence(one.verdict)}.** {_escaped(one.text)} *{_escaped(one.evidence)}*" for one in section.claims
+            f"- **{_sentence(one.verdict)}.** {_escaped(one.text)} *{_escaped(one.evidence)}*" for one in finding.claims
         ]
         parts += ["**Claims**, tested on our data.", "\n".join(claims)]
     return parts
@@ -134,23 +111,24 @@ def _paragraphs(heading: str, paragraphs: list[str]) -> list[str]:
     return [f"**{heading}.** {texts[0]}", *texts[1:]] if texts else []
 
 
-def _numbers(section: Section) -> str:
+def _numbers(comparisons: list[Comparison]) -> str:
     head = ["number", "paper", "expected", "ours", "tolerance", "verdict"]
     rows = []
-    for one in section.numbers:
-        ours = f"{one.ours} ± {one.standard_error}" if one.standard_error else one.ours
-        verdict = f"{one.verdict}: {one.differs}" if one.differs else one.verdict
-        row = [one.what, one.paper or "-", one.expected, ours, one.tolerance, verdict]
+    for one in comparisons:
+        paper, expected, ours, error, tolerance = one.texts.values()
+        verdict = f"{one.verdict}: {one.expected.differs}" if one.expected.differs else one.verdict
+        with_error = f"{ours} ± {error}" if error else ours
+        row = [one.expected.what, paper or "-", expected, with_error, tolerance, verdict]
         rows.append([_escaped(text) for text in row])
     return _markdown_table(head, rows, [False, True, True, True, True, False])
 
 
-def _table(table: TableText) -> list[str]:
+def _table(table: Table) -> list[str]:
     title = f"**{_escaped(table.title)}**"
     note = [_escaped(table.note)] if table.note else []
     if len(table.rows) > MOST_ROWS:
         return [f"{title} ({len(table.rows)} rows, in the report)", *note]
-    rows = [[_escaped(text) for text in row] for row in table.rows]
+    rows = [[_escaped(text) for text in row] for row in table.texts]
     return [title, _markdown_table([_escaped(name) for name in table.columns], rows, table.is_numeric), *note]
 
 

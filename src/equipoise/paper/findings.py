@@ -1,10 +1,11 @@
-"""Items to reproduce, what each one finds as plain data, and the expected numbers it is compared with."""
+"""Items to reproduce, what each one finds as plain data and as text, and the expected numbers it is compared with."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,17 @@ class Item:
     claim: str
     compute: Callable[[Work], Finding]
     n_steps: int = 0
+
+    @property
+    def claim_heading(self) -> str:
+        """Heading of the claim in a report."""
+        return "The idea" if "beyond the paper" in self.place else "What the paper says"
+
+    def simulated(self, finding: Finding) -> str:
+        """Return how much was simulated for its finding, in words."""
+        if finding.n_steps:
+            return f"{finding.n_steps:,} simulated steps"
+        return "runs of the items above" if self.n_steps else "nothing simulated"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +110,11 @@ class Claim:
     holds: bool
     evidence: str
 
+    @property
+    def verdict(self) -> str:
+        """Either "holds" or "fails"."""
+        return "holds" if self.holds else "fails"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -121,6 +138,19 @@ class Table:
     rows: list[list[Cell]]
     digits: dict[str, str] = field(default_factory=dict)
     note: str = ""
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as shown."""
+        digits = [self.digits.get(column) for column in self.columns]
+        return [[cell_text(value, how) for value, how in zip(row, digits, strict=True)] for row in self.rows]
+
+    @property
+    def is_numeric(self) -> list[bool]:
+        """For each column whether it is flush right: text such as "+1,024" counts as a number, too."""
+        number = re.compile(r"(?:[-+]?[\d,]*\.?\d+(?:e[-+]?\d+)?%?|[-+]?inf|-)?")
+        columns = list(zip(*self.texts, strict=True)) or [()] * len(self.columns)
+        return [any(column) and all(map(number.fullmatch, column)) for column in columns]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +196,16 @@ class Finding:
     figures: list[Figure] = field(default_factory=list)
     n_steps: int = 0
     seconds: float = 0.0
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """Our numbers beside the expected ones."""
+        return compare(self.measured)
+
+    @property
+    def missed(self) -> list[str]:
+        """Keys of numbers that are missed and of claims that fail."""
+        return missed_keys(self.comparisons, self.claims)
 
     def to_json(self) -> str:
         """Return the finding as text that `from_json` reads."""
@@ -255,6 +295,24 @@ class Comparison:
             return "missed"
         return "differs, as known" if self.expected.differs else "matches"
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """The numbers as shown, empty where there is none; ours has two digits more than the comparison needs."""
+        paper, error = self.expected.paper, self.measured.standard_error
+        return {
+            "paper": "" if paper is None else f"{paper:.12g}",
+            "expected": f"{self.expected.value:.12g}",
+            "ours": f"{self.measured.value:.{decimals_for(error or self.expected.tolerance)}f}",
+            "standard_error": "" if error is None else f"{error:.2g}",
+            "tolerance": f"{self.expected.tolerance:.2g}",
+        }
+
+
+def missed_keys(comparisons: list[Comparison], claims: list[Claim]) -> list[str]:
+    """Return the keys of numbers that are missed and of claims that fail."""
+    numbers = [comparison.expected.key for comparison in comparisons if not comparison.holds]
+    return numbers + [claim.key for claim in claims if not claim.holds]
+
 
 @cache
 def expected_numbers() -> dict[str, Expected]:
@@ -287,3 +345,41 @@ def _for_data(expected: Expected, measured: Measured) -> Expected:
         return expected
     reason = "half a unit of the last digit printed"
     return replace(expected, value=expected.paper, tolerance=expected.rounding, reason=reason, differs="")
+
+
+def cell_text(value: Cell, digits: str | None = None) -> str:
+    """Format an entry of a table.
+
+    Examples
+    --------
+    >>> cell_text(0.12345), cell_text(25000), cell_text(0.5, ".3f"), cell_text("UCB"), cell_text(None)
+    ('0.1235', '25000', '0.500', 'UCB', '')
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, float) and math.isnan(value):
+        return ""
+    return format(value, digits or ("d" if isinstance(value, int) else ".4g"))
+
+
+def decimals_for(spread: float) -> int:
+    """Return how many decimals show two digits of a spread, 12 at most.
+
+    Examples
+    --------
+    >>> decimals_for(0.013), decimals_for(5e-5), decimals_for(25.0)
+    (3, 6, 0)
+    """
+    smallest = 1e-300  # zero has no logarithm
+    return min(12, max(0, 1 - math.floor(math.log10(max(abs(spread), smallest)))))
+
+
+def duration(seconds: float) -> str:
+    """Format a time.
+
+    Examples
+    --------
+    >>> duration(3.14159), duration(75)
+    ('3.1 s', '75 s')
+    """
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"

@@ -18,14 +18,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError
-from equipoise.paper import report_sections
+from equipoise.paper.findings import duration
 
 if TYPE_CHECKING:
     from equipoise.paper.findings import Figure, Finding, Table
     from equipoise.paper.reproduction import Reproduction
 
-PAGE, FIGURES = "report.html", "figures"
-"""The page, and the folder of the figures beside it."""
+PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
+"""The page, and the folders of figures and CSV files beside it."""
+
+HOW_JUDGED = (
+    "A number matches if it differs from the expected one by no more than the tolerance plus four standard errors of "
+    "our mean, which are zero where nothing is random. Where the printed number cannot be matched, we expect another "
+    "one, and the reason stands beside it."
+)
 
 MARKS = {"matches": "✓", "holds": "✓", "differs, as known": "≈", "missed": "✗", "fails": "✗"}
 """Signs beside the words of a verdict."""
@@ -68,7 +74,8 @@ class ReportWriter:
     def add(self, finding: Finding) -> None:
         """Write the tables of a finding, and start drawing its figures."""
         for table in finding.tables:
-            write_file(self.folder / report_sections.file_name(finding, table), as_csv(table).encode())
+            # Keys of tables are unique within their item only.
+            write_file(self.folder / TABLES / f"{finding.item}-{table.key}.csv", as_csv(table).encode())
         self._drawn += [self._pool.submit(write_figure, figure, self.folder / FIGURES) for figure in finding.figures]
 
     def write(self, result: Reproduction) -> Path:
@@ -113,18 +120,15 @@ def report_page(result: Reproduction, script: str) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["with_code"] = _with_code
+    environment.filters |= {"with_code": _with_code, "duration": duration}
     environment.globals["source"] = lambda name: _source(environment, name)
-    summary = report_sections.summary_of(result)
     return environment.get_template("report.html").render(
         result=result,
-        summary=summary,
-        seconds=report_sections.duration(summary.seconds),
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        how_judged=report_sections.HOW_JUDGED,
+        how_judged=HOW_JUDGED,
         marks=MARKS,
-        sections=report_sections.sections_of(result),
+        sections=list(zip(result.items, result.findings, strict=True)),
         charts={figure.key: specification(figure) for finding in result.findings for figure in finding.figures},
         script=script,
     )

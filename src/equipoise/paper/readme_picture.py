@@ -11,7 +11,6 @@ from equipoise.charts.gains_and_losses import DIAL, OTHER, START, GainsAndLosses
 from equipoise.paper.findings import Figure
 from equipoise.paper.html_report import write_figure
 from equipoise.paper.instances import Work
-from equipoise.paper.real_experiment_report import rounded
 from equipoise.paper.real_experiments import BANDIT, BONUS, THOMPSON, GainAndLoss, Replay, replay_flu
 
 SHOWN_WEIGHTS = (0.95, 0.98, 0.99, 0.995)
@@ -28,7 +27,7 @@ def readme_figure(replay: Replay) -> Figure:
     experiment = replay.experiment
 
     def words(row: GainAndLoss) -> str:
-        return f"{rounded(row.gain.value)} more, error {row.loss.value:+.0%}"
+        return f"{row.gain.rounded} more, error {row.loss.value:+.0%}"
 
     ways = [
         WayToRun(START, "A/B test", "the trial as it was run, with equal shares", 0.0, 0.0),

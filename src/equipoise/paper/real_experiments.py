@@ -129,10 +129,27 @@ FLU_WEIGHTS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 1.0)
 
 
 class Mean(NamedTuple):
-    """A mean over replications and its standard error."""
+    """A mean over replications and its standard error.
+
+    Examples
+    --------
+    >>> Mean(1933.2, 90.0).rounded, Mean(1_000_598, 900.0).rounded, Mean(0.0712, 0.01).percent
+    ('1,930', '1.00 million', '7.1%')
+    """
 
     value: float
     standard_error: float
+
+    @property
+    def percent(self) -> str:
+        """A share in percent, with a decimal if it is below 10%."""
+        share = 100 * self.value
+        return f"{share:.1f}%" if abs(share) < 10 else f"{share:.0f}%"
+
+    @property
+    def rounded(self) -> str:
+        """A count with as many digits as its noise justifies."""
+        return f"{self.value / 1e6:.2f} million" if self.value >= 1e6 else f"{round(self.value, -1):,.0f}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,6 +190,11 @@ class GainAndLoss:
     relative_dcg: Mean
     rank_error: Mean
     n_replications: int
+
+    @property
+    def excess(self) -> float:
+        """Ratio of the estimates' error to the error by formula."""
+        return (1 + self.loss.value) / (1 + self.formula_loss.value)
 
 
 @dataclass(frozen=True, kw_only=True)

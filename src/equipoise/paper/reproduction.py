@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import equipoise
 from equipoise.errors import InvalidInput, UnknownName
 from equipoise.files import replacing
-from equipoise.paper.findings import Claim, Comparison, Finding, Item, compare
+from equipoise.paper.findings import Claim, Comparison, Finding, Item, missed_keys
 from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
 
@@ -52,7 +52,7 @@ class Reproduction:
     @property
     def comparisons(self) -> list[Comparison]:
         """Our numbers beside the expected ones."""
-        return [comparison for finding in self.findings for comparison in compare(finding.measured)]
+        return [comparison for finding in self.findings for comparison in finding.comparisons]
 
     @property
     def claims(self) -> list[Claim]:
@@ -61,9 +61,37 @@ class Reproduction:
 
     @property
     def missed(self) -> list[str]:
-        """Failures: keys of numbers and claims."""
-        numbers = [comparison.expected.key for comparison in self.comparisons if not comparison.holds]
-        return numbers + [claim.key for claim in self.claims if not claim.holds]
+        """Keys of numbers that are missed and of claims that fail."""
+        return missed_keys(self.comparisons, self.claims)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps simulated for all items."""
+        return sum(finding.n_steps for finding in self.findings)
+
+    @property
+    def seconds(self) -> float:
+        """Time it took to compute all items."""
+        return sum(finding.seconds for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many numbers match, are known to differ or are missed, and how many claims hold or fail."""
+        verdicts = [one.verdict for one in self.comparisons] + [one.verdict for one in self.claims]
+        names = {
+            "matches": "matched",
+            "differs, as known": "known",
+            "missed": "missed",
+            "holds": "hold",
+            "fails": "fail",
+        }
+        return {name: verdicts.count(verdict) for verdict, name in names.items()}
+
+    @property
+    def summary(self) -> str:
+        """The counts in words."""
+        words = "numbers: {matched} match, {known} differ as known, {missed} missed; claims: {hold} hold, {fail} fail"
+        return words.format(**self.counts)
 
 
 def chosen_items(names: Sequence[str] = ()) -> tuple[Item, ...]:

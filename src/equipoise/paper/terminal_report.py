@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from equipoise._version import __version__
 from equipoise.errors import visible
-from equipoise.paper.findings import Finding, Item, compare
-from equipoise.paper.report_sections import NumberText, duration, section_of, summary_of
+from equipoise.paper.findings import Comparison, Finding, Item, duration
 from equipoise.progress import StepBar
 from equipoise.terminal import print_json, print_table
 
@@ -72,45 +71,38 @@ class TerminalReport:
 
 def print_finding(item: Item, finding: Finding) -> None:
     """Print our numbers beside the paper's, and the claims with their evidence."""
-    section = section_of(item, finding)
-    print(f"{section.name}: {section.title} ({section.place})")
-    if section.numbers:
-        _print_numbers(section.numbers)
+    print(f"{item.name}: {item.title} ({item.place})")
+    if finding.measured:
+        _print_numbers(finding.comparisons)
     width = max(60, min(110, shutil.get_terminal_size().columns))
-    for claim in section.claims:
-        verdict = "holds" if claim.verdict == "holds" else "FAILS"
+    for claim in finding.claims:
+        verdict = "holds" if claim.holds else "FAILS"
         for start, text in ((f"{verdict}  ", claim.text), (" " * 7, claim.evidence)):
             print(textwrap.fill(visible(text), width, initial_indent=start, subsequent_indent=" " * 7))
     print(flush=True)
 
 
-def _print_numbers(rows: list[NumberText]) -> None:
-    columns = {
-        "paper": [row.paper or "-" for row in rows],
-        "expected": [row.expected for row in rows],
-        "ours": [row.ours for row in rows],
-        "+/-": [row.standard_error or "-" for row in rows],
-        "tolerance": [row.tolerance for row in rows],
-        "verdict": [row.verdict for row in rows],
-    }
-    if all(row.expected == row.paper for row in rows):
+def _print_numbers(comparisons: list[Comparison]) -> None:
+    rows = [one.texts | {"verdict": one.verdict} for one in comparisons]
+    columns = {"+/-" if name == "standard_error" else name: [row[name] or "-" for row in rows] for name in rows[0]}
+    if columns["expected"] == columns["paper"]:
         del columns["expected"]
-    if not any(row.standard_error for row in rows):
+    if set(columns["+/-"]) == {"-"}:
         del columns["+/-"]
     width = sum(2 + max(map(len, (head, *column))) for head, column in columns.items())
     room = shutil.get_terminal_size().columns - width
-    long, short = [row.what for row in rows], [row.key.partition(".")[2] for row in rows]
+    expected = [one.expected for one in comparisons]
+    long, short = [one.what for one in expected], [one.key.partition(".")[2] for one in expected]
     names = long if max(map(len, long)) <= room else short
     print_table([("number", names), *columns.items()])
 
 
 def print_summary(result: Reproduction, report: Path, *, quiet: bool) -> None:
     """Print the verdicts in one line, with time and steps unless quiet, and on stderr what was missed."""
-    summary = summary_of(result)
-    line = str(summary)
+    line = result.summary
     if not quiet:
         before = f" ({result.n_kept} of {len(result.items)} items kept from before)" if result.n_kept else ""
-        line += f"; {duration(summary.seconds)}, {summary.n_steps:,} simulated steps{before}"
+        line += f"; {duration(result.seconds)}, {result.n_steps:,} simulated steps{before}"
     print(f"{line}; report in {report}", flush=True)
     if result.missed:
         print(f"missed: {', '.join(result.missed)}", file=sys.stderr)
@@ -118,14 +110,13 @@ def print_summary(result: Reproduction, report: Path, *, quiet: bool) -> None:
 
 def print_as_json(result: Reproduction, report: Path) -> None:
     """Print everything at full precision, except tables and charts, which are files beside the report."""
-    summary = summary_of(result)
     print_json(
         {
             "version": __version__,
             "quick": result.quick,
-            "seconds": summary.seconds,
-            "n_steps": summary.n_steps,
-            "counts": summary.counts,
+            "seconds": result.seconds,
+            "n_steps": result.n_steps,
+            "counts": result.counts,
             "missed": result.missed,
             "report": str(report),
             "items": [_as_json(item, finding) for item, finding in zip(result.items, result.findings, strict=True)],
@@ -135,16 +126,13 @@ def print_as_json(result: Reproduction, report: Path) -> None:
 
 def _as_json(item: Item, finding: Finding) -> dict[str, Any]:
     return {
-        "name": item.name,
-        "title": item.title,
-        "place": item.place,
-        "claim": item.claim,
+        **{name: getattr(item, name) for name in ("name", "title", "place", "claim")},
         "found": finding.found,
         "differs": finding.differs,
         "numbers": [
             dataclasses.asdict(one.expected)
             | {"ours": one.measured.value, "standard_error": one.measured.standard_error, "verdict": one.verdict}
-            for one in compare(finding.measured)
+            for one in finding.comparisons
         ],
         "claims": [dataclasses.asdict(claim) for claim in finding.claims],
         "n_steps": finding.n_steps,

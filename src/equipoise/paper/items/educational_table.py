@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise import metrics
 from equipoise.charts import final_shares_chart, final_shares_record
-from equipoise.charts.style import LINES, SHAPES, altair, legend, styled, taken_in_turn, titled
+from equipoise.charts.style import LINES, altair, chart_of, finished, in_turn, numbers, told_apart
 from equipoise.paper import educational_runs as fig6
 from equipoise.paper.findings import Cell, Figure, Finding, Item, Measured, Table
 from equipoise.pareto import frontier
@@ -197,51 +197,27 @@ def _plane_figure(table: fig6.EducationalRuns) -> Figure:
     names = list(dict.fromkeys(str(row["policy"]) for row in rows))
 
     def panel(title: str, width: int, x_range: tuple[float, float], y_range: tuple[float, float]) -> Any:
-        x = alt.X(
-            "error:Q",
-            title="error / largest std",
-            scale=alt.Scale(domain=x_range, nice=False),
-            axis=alt.Axis(tickCount=5),
-        )
-        y = alt.Y(
-            "reward:Q",
-            title="reward / largest mean",
-            scale=alt.Scale(domain=y_range, nice=False),
-            axis=alt.Axis(tickCount=6, format=".3f"),
-        )
-        key = legend(names, 800, points=True)
+        errors, rewards = (alt.Scale(domain=some, nice=False) for some in (x_range, y_range))
+        x = alt.X("error:Q", title="error / largest std", scale=errors, axis=alt.Axis(tickCount=5))
+        y = alt.Y("reward:Q", title="reward / largest mean", scale=rewards, axis=alt.Axis(tickCount=6, format=".3f"))
         # Points far outside the panel are invisible, but make drawing slow.
         seen = [row for row in rows if _is_in(row, x_range, y_range)]
-        near = [
-            curve[k]
-            for k in range(len(curve))
-            if any(_is_in(p, x_range, y_range) for p in curve[max(k - 1, 0) : k + 2])
-        ]
-        line = alt.Chart(alt.Data(values=near)).mark_line(color="black", clip=True).encode(x=x, y=y, order="order:Q")
-        shapes = alt.Scale(domain=names, range=taken_in_turn(SHAPES, len(names)))
-        colours = alt.Scale(domain=names, range=taken_in_turn(LINES, len(names)))
-        marks = (
-            alt.Chart(alt.Data(values=seen))
-            .mark_point(clip=True, size=110, strokeWidth=2, opacity=1)
-            .encode(
-                x=x,
-                y=y,
-                shape=alt.Shape("policy:N", scale=shapes, legend=key),
-                color=alt.Color("policy:N", scale=colours, legend=key),
-                fillOpacity=alt.FillOpacity(
-                    "source:N", scale=alt.Scale(domain=[table.name, PAPER], range=[1, 0]), legend=None
-                ),
-                fill=alt.Fill("policy:N", scale=colours, legend=None),
-                tooltip=["policy:N", "source:N", *(alt.Tooltip(f"{c}:Q", format=".4f") for c in ("error", "reward"))],
-            )
+        inside = [_is_in(point, x_range, y_range) for point in curve]
+        near = [point for k, point in enumerate(curve) if any(inside[max(k - 1, 0) : k + 2])]
+        optima = [row for row in seen if row["policy"] == fig6.OPTIMUM and row["source"] != PAPER]
+        line = chart_of(near).mark_line(color="black", clip=True).encode(x=x, y=y, order="order:Q")
+        filled = alt.Scale(domain=[table.name, PAPER], range=[1, 0])
+        points = chart_of(seen).mark_point(clip=True, size=110, strokeWidth=2, opacity=1)
+        marks = points.encode(
+            x=x,
+            y=y,
+            **told_apart("policy", names, 800, points=True),
+            fillOpacity=alt.FillOpacity("source:N", scale=filled, legend=None),
+            fill=alt.Fill("policy:N", scale=in_turn(names, LINES), legend=None),
+            tooltip=["policy:N", "source:N", *numbers("error", "reward", digits=".4f")],
         )
-        weights = (
-            alt.Chart(
-                alt.Data(values=[row for row in seen if row["policy"] == fig6.OPTIMUM and row["source"] != PAPER])
-            )
-            .mark_text(clip=True, align="right", dx=-10, dy=-6)
-            .encode(x=x, y=y, text="weight:N")
-        )
+        texts = chart_of(optima).mark_text(clip=True, align="right", dx=-10, dy=-6)
+        weights = texts.encode(x=x, y=y, text="weight:N")
         return alt.layer(line, marks, weights).properties(width=width, height=330, title=alt.Title(title, fontSize=13))
 
     most = max(float(row["error"]) for row in rows)
@@ -249,7 +225,7 @@ def _plane_figure(table: fig6.EducationalRuns) -> Figure:
         panel("All policies", 400, (5.2, 1.04 * most), (0.91, 0.98)),
         panel("The lower left corner, enlarged", 300, *CORNER),
     ]
-    chart = titled(
+    chart = finished(
         alt.hconcat(*parts, spacing=36),
         "UCB buys reward with error, GAFS and Uniform the reverse; ForcingBalance stays near the best",
         [
@@ -263,7 +239,7 @@ def _plane_figure(table: fig6.EducationalRuns) -> Figure:
         caption=f"Reward against error of the rows of the table: filled on the {table.name}, open as printed. "
         "ForcingBalance is next to its optimum at both weights; UCB is far to the right, where a little reward costs "
         "much error.",
-        chart=styled(chart).to_dict(),
+        chart=chart.to_dict(),
     )
 
 

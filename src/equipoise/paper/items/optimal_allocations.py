@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from equipoise._types import FloatArray
-from equipoise.charts.style import BLUE, VERMILION, altair, styled, titled
+from equipoise.charts.style import BLUE, VERMILION, altair, chart_of, finished, numbers
 from equipoise.objective import optimal_allocation, tradeoff
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, compare, expected_numbers
 from equipoise.paper.instances import FIGURE_1, FIVE_ARMS, TWO_ARMS, Work
@@ -115,38 +115,29 @@ def _chart(grid: FloatArray, curves: dict[float, FloatArray], ridge_weights: Flo
     named = [row | {"label": f"w = {row['weight']:g}"} for row in tops if round(row["weight"], 6) in curves]
     share = alt.X("share:Q", title="share of arm 2", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     value = alt.Y("value:Q", title="trade-off", scale=alt.Scale(domain=[LOWEST, 2.4], nice=False))
-    tooltip = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("weight", "share", "value")]
+    tooltip = numbers("weight", "share", "value")
+    line, mark = {"color": VERMILION, "strokeWidth": 3}, {"color": VERMILION, "filled": True, "opacity": 1, "size": 70}
 
     def layer(rows: list[dict[str, Any]]) -> Any:
-        return alt.Chart(alt.Data(values=rows)).encode(x=share, y=value, tooltip=tooltip)
+        return chart_of(rows).encode(x=share, y=value, tooltip=tooltip)
 
     surface = (
         layer(lines).mark_line(color=BLUE, strokeWidth=1.4).encode(detail="weight:N")
-        + layer(tops).mark_line(color=VERMILION, strokeWidth=3).encode(order="weight:Q")
-        + layer(named).mark_point(color=VERMILION, filled=True, opacity=1, size=70)
+        + layer(tops).mark_line(**line).encode(order="weight:Q")
+        + layer(named).mark_point(**mark)
         + layer(named).mark_text(align="right", dx=-6, dy=-9, color="black").encode(text="label:N")
     ).properties(width=400, height=320, title=alt.Title("Trade-off", fontSize=13, anchor="start"))
     weight = alt.X("weight:Q", title="weight w of the reward", scale=alt.Scale(domain=[0, 1]))
-    best = alt.Y(
-        "share:Q",
-        title="best share of arm 2",
-        scale=alt.Scale(domain=[0.4, 1.03], nice=False),
-        axis=alt.Axis(format="%"),
-    )
+    shares = alt.Scale(domain=[0.4, 1.03], nice=False)
+    best = alt.Y("share:Q", title="best share of arm 2", scale=shares, axis=alt.Axis(format="%"))
     ridge_only = (
-        alt.Chart(alt.Data(values=tops))
-        .mark_line(color=VERMILION, strokeWidth=3)
-        .encode(x=weight, y=best, tooltip=tooltip)
-        + alt.Chart(alt.Data(values=named))
-        .mark_point(color=VERMILION, filled=True, opacity=1, size=70)
-        .encode(x=weight, y=best)
+        chart_of(tops).mark_line(**line).encode(x=weight, y=best, tooltip=tooltip)
+        + chart_of(named).mark_point(**mark).encode(x=weight, y=best)
     ).properties(width=240, height=320, title=alt.Title("Its optimum", fontSize=13, anchor="start"))
-    return styled(
-        titled(
-            alt.hconcat(surface, ridge_only, spacing=36),
-            "The best share moves from even to all on the better arm",
-            "Thin lines: the trade-off for each weight; thick line: the ridge of its optima",
-        )
+    return finished(
+        alt.hconcat(surface, ridge_only, spacing=36),
+        "The best share moves from even to all on the better arm",
+        "Thin lines: the trade-off for each weight; thick line: the ridge of its optima",
     )
 
 

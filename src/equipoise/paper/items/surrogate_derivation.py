@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise import metrics
 from equipoise._types import FloatArray
-from equipoise.charts.style import DASHES, LINES, SHAPES, altair, legend, styled, taken_in_turn, titled
+from equipoise.charts.style import altair, chart_of, finished, numbers, told_apart
 from equipoise.paper import educational_runs as fig6
 from equipoise.paper import surrogate
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table
@@ -25,6 +25,7 @@ NOISIEST = (4, 31)
 
 FIT_REPLICATIONS = 40
 
+WIDTH = 520
 MEAN_RANGE, STD_RANGE = (11.5, 13.2), (4.2, 4.4)
 """The part of the plane of constants that is drawn."""
 
@@ -145,75 +146,52 @@ def _constants_figure(corners: Sequence[surrogate.Constants], solution: surrogat
         notes.append(f"allow the whole picture, and more: {'; '.join(unseen)}")
     x = alt.X("mean:Q", title="largest mean", scale=alt.Scale(domain=MEAN_RANGE, nice=False))
     y = alt.Y("std:Q", title="largest standard deviation", scale=alt.Scale(domain=STD_RANGE, nice=False))
-    width = 520
-    key = legend(names, width)
-    edges = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_line(clip=True, strokeWidth=1.8)
-        .encode(
-            x=x,
-            y=y,
-            detail="edge:N",
-            color=alt.Color("row:N", scale=_in_turn(names, LINES), legend=key),
-            strokeDash=alt.StrokeDash("row:N", scale=_in_turn(names, [list(dash) for dash in DASHES]), legend=key),
-        )
-    )
+    lines = chart_of(rows).mark_line(clip=True, strokeWidth=1.8)
     outline = [{"mean": c.mean_max, "std": c.std_max, "order": k} for k, c in enumerate([*corners, corners[0]])]
-    common = (
-        alt.Chart(alt.Data(values=outline))
-        .mark_line(filled=True, fill="black", fillOpacity=0.3, strokeWidth=0)
-        .encode(x=x, y=y, order="order:Q")
-    )
+    common = chart_of(outline).mark_line(filled=True, fill="black", fillOpacity=0.3, strokeWidth=0)
     mean, std = solution
-    labelled = [{"mean": mean, "std": std, "label": f"{mean:.3f}, {std:.3f}"}]
-    point = alt.Chart(alt.Data(values=labelled)).encode(x=x, y=y)
+    point = chart_of([{"mean": mean, "std": std, "label": f"{mean:.3f}, {std:.3f}"}]).encode(x=x, y=y)
     layers = alt.layer(
-        common,
-        edges,
+        common.encode(x=x, y=y, order="order:Q"),
+        lines.encode(x=x, y=y, detail="edge:N", **told_apart("row", names, WIDTH)),
         point.mark_point(filled=True, color="black", size=50, opacity=1),
         point.mark_text(align="left", dx=50, dy=36, color="black").encode(text="label:N"),
-    ).properties(width=width, height=340)
+    ).properties(width=WIDTH, height=340)
     return Figure(
         key="surrogate-constants",
         caption="The rescaled regret of a row is linear in the largest mean and the largest standard deviation, so "
         "each row of UCB, GAFS and Uniform allows a strip of the plane, as wide as the rounding of its numbers. All "
         "six strips meet in one small polygon.",
-        chart=styled(titled(layers, "The rows of the table agree on the two constants", notes)).to_dict(),
+        chart=finished(layers, "The rows of the table agree on the two constants", notes).to_dict(),
     )
 
 
 def _arms_figure(instances: dict[str, Gaussian]) -> Figure:
     """Draw mean and standard deviation of the arms, with different marks for each instance."""
     alt = altair()
-    names = list(instances)
     rows = [
         {"instance": name, "arm": k + 1, "mean": float(arms.mean[k]), "std": float(arms.std[k])}
         for name, arms in instances.items()
         for k in range(arms.n_arms)
     ]
-    width = 520
-    key = legend(names, width, points=True)
-    marks = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_point(size=45, strokeWidth=1.6, opacity=1)
-        .encode(
-            x=alt.X("mean:Q", title="mean of an arm", scale=alt.Scale(zero=False)),
-            y=alt.Y("std:Q", title="standard deviation of an arm", scale=alt.Scale(zero=False)),
-            shape=alt.Shape("instance:N", scale=_in_turn(names, SHAPES), legend=key),
-            color=alt.Color("instance:N", scale=_in_turn(names, LINES), legend=key),
-            tooltip=["instance:N", "arm:O", *(alt.Tooltip(f"{c}:Q", format=".4~g") for c in ("mean", "std"))],
-        )
+    points = chart_of(rows).mark_point(size=45, strokeWidth=1.6, opacity=1)
+    marks = points.encode(
+        x=alt.X("mean:Q", title="mean of an arm", scale=alt.Scale(zero=False)),
+        y=alt.Y("std:Q", title="standard deviation of an arm", scale=alt.Scale(zero=False)),
+        **told_apart("instance", list(instances), WIDTH, points=True),
+        tooltip=["instance:N", "arm:O", *numbers("mean", "std")],
     )
-    subtitle = "each mark is one of 64 arms; the printed table does not tell these sets apart"
-    chart = titled(
-        alt.layer(marks).properties(width=width, height=320), "Different arms, the same aggregates", subtitle
+    chart = finished(
+        alt.layer(marks).properties(width=WIDTH, height=320),
+        "Different arms, the same aggregates",
+        "each mark is one of 64 arms; the printed table does not tell these sets apart",
     )
     return Figure(
         key="surrogate-arms",
         caption="The arms of the surrogate and of new fits: their aggregates agree equally well with the printed "
         "table, and they have much in common: one arm ahead of all others, many close to each other, and the noisier "
         "ones rather among the better.",
-        chart=styled(chart).to_dict(),
+        chart=chart.to_dict(),
     )
 
 
@@ -230,10 +208,6 @@ def _edges(one: surrogate.RowEquation) -> list[list[float]]:
 
 def _is_seen(edge: list[float]) -> bool:
     return min(edge) < STD_RANGE[1] and max(edge) > STD_RANGE[0]
-
-
-def _in_turn(names: list[str], styles: Sequence[Any]) -> Any:
-    return altair().Scale(domain=names, range=taken_in_turn(styles, len(names)))
 
 
 def _seen_part(edge: Sequence[float]) -> list[tuple[float, float]]:
