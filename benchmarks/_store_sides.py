@@ -44,11 +44,11 @@ class Bare:
     """The same rows in the same tables by the fewest statements that could be written by hand."""
 
     mark = "?"
-    lock = "SELECT n_events, n_decisions FROM experiments WHERE id = 1"
+    lock = "SELECT n_events, n_decisions FROM experiments WHERE id = {number}"
     read = ""
 
     def __init__(self, store: eq.Store) -> None:
-        create(store, "bare")
+        self.number = create(store, "bare").number
         self.n_asked = self.n_told = 0
         self.n_events = 1
 
@@ -66,7 +66,24 @@ class Bare:
         for number, unit in zip(numbers, units, strict=True):
             self.n_events += 1
             told: tuple[Any, ...] = (None, 1.0, 0, None) if kind == "assigned" else (float(number % 7), None, None, 1)
-            events.append((1, self.n_events, kind, now, None, unit, number % 5, number, *told, None, None))
+            events.append(
+                (
+                    self.number,
+                    self.n_events,
+                    kind,
+                    now,
+                    None,
+                    unit,
+                    number % 5,
+                    number,
+                    *told,
+                    None,
+                    None,
+                    b"salt" * 2,
+                    None,
+                    b"hash" * 4,
+                )
+            )
         arms = [
             (number, number, 1.5, 1e-17, 2.5, 1e-17, self.n_events, number % 5)
             for number in range(numbers[0], numbers[0] + min(5, len(numbers)))
@@ -81,8 +98,8 @@ class Bare:
         insert = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES ({', '.join([self.mark] * N_EVENT_COLUMNS)})"  # noqa: S608
         names = ("assigned", "pulls", "reward_high", "reward_low", "square_high", "square_low", "changed")
         changes = ", ".join(f"{name} = {self.mark}" for name in names)
-        update = f"UPDATE arms SET {changes} WHERE experiment = 1 AND position = {self.mark}"  # noqa: S608
-        advance = f"UPDATE experiments SET n_events = {self.mark}, n_decisions = {self.mark} WHERE id = 1"  # noqa: S608
+        update = f"UPDATE arms SET {changes} WHERE experiment = {self.number} AND position = {self.mark}"  # noqa: S608
+        advance = f"UPDATE experiments SET n_events = {self.mark}, n_decisions = {self.mark} WHERE id = {self.number}"  # noqa: S608
         return insert, update, advance
 
 
@@ -91,7 +108,7 @@ class BareSQLite(Bare):
 
     read = (
         "SELECT unit, kind, arm, decision, at, reward FROM json_each(?) AS wanted "
-        "CROSS JOIN events INDEXED BY one_event_of_a_kind_per_unit WHERE experiment = 1 AND unit = wanted.value"
+        "CROSS JOIN events INDEXED BY one_event_of_a_kind_per_unit WHERE experiment = {number} AND unit = wanted.value"
     )
 
     def __init__(self, url: str) -> None:
@@ -101,6 +118,7 @@ class BareSQLite(Bare):
         self.connection.execute("PRAGMA synchronous = FULL")
         assert self.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         self.insert, self.update, self.advance = self.statements()
+        self.lock, self.read = self.lock.format(number=self.number), self.read.format(number=self.number)
 
     def transaction(self, units: list[str], events: list[Any], arms: list[Any], head: tuple[int, int]) -> None:
         run = self.connection.execute
@@ -121,7 +139,7 @@ class BarePostgreSQL(Bare):
     # Unit by unit and planned each time, as ours is: a plan that was made for a short log and kept would be slow.
     read = (
         "SELECT found.* FROM unnest(%s::text[]) AS wanted(name) CROSS JOIN LATERAL (SELECT unit, kind, arm, decision, "
-        "at, reward FROM events WHERE experiment = 1 AND unit = wanted.name OFFSET 0) AS found"
+        "at, reward FROM events WHERE experiment = {number} AND unit = wanted.name OFFSET 0) AS found"
     )
 
     def __init__(self, url: str) -> None:
@@ -133,6 +151,7 @@ class BarePostgreSQL(Bare):
         self.connection.execute("SET enable_seqscan = off")
         self.connection.commit()
         self.insert, self.update, self.advance = self.statements()
+        self.lock, self.read = self.lock.format(number=self.number), self.read.format(number=self.number)
 
     def transaction(self, units: list[str], events: list[Any], arms: list[Any], head: tuple[int, int]) -> None:
         with self.connection.cursor() as cursor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,10 @@ _root = Path(__file__).parents[1]
 _sources = [*sorted((_root / "src/equipoise/kernels").glob("*.py")), _root / "src/equipoise/unit_lifecycle.py"]
 _state = hashlib.sha256(b"".join(path.read_bytes() for path in _sources))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_root / ".numba_cache" / _state.hexdigest()[:16]))
+
+# Images of Docker tell Python to keep no bytecode; every process that a test starts would then parse all sources again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Started in the background of a script (nohup, some CI systems), a process and all its children would ignore Ctrl-C,
 # which tests send to what they start.
@@ -37,10 +42,14 @@ collect_ignore = [
     "crash_worker.py",
     "early_service.py",
     "endurance.py",
+    "failover_worker.py",
+    "fault_injection.py",
     "flaky_server.py",
     "golden.py",
+    "history_checker.py",
     "leaky_service.py",
     "own_policies.py",
+    "power_loss.py",
     "reference.py",
     "service_api.py",
     "service_crowd.py",

@@ -18,12 +18,9 @@ def answer_before_commit():
     under_way = threading.local()
     write, write_plan = group_commit._Queue._write, module.write_plan
 
-    def noted_write(queue, batch, prepared):
+    def noted_write(queue, batch):
         under_way.queue, under_way.batch = queue, batch
-        if prepared is not None:  # written already, on the event loop's thread
-            queue._loop.call_soon_threadsafe(answer, batch, prepared._prepared._result.results)
-            time.sleep(PAUSE)
-        write(queue, batch, prepared)
+        write(queue, batch)
 
     def answer(batch, results):
         for one, result in zip(batch, results, strict=True):

@@ -46,11 +46,11 @@ class FlakyServer:
     request is answered after the other.
     """
 
-    def __init__(self, *answers: bytes, seconds: float = 0.0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *answers: bytes, seconds: float = 0.0, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.answers, self._seconds, self._tls = list(answers), seconds, tls
         self.n_connections = 0
         self.received: list[Received] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self._listener.getsockname()[1]}"
         self._silent: list[socket.socket] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -72,7 +72,7 @@ def checked(answer: httpx.Response) -> httpx.Response:
             assert answer.status_code in NAMELESS
         else:
             assert issubclass(getattr(errors, kind), errors.EquipoiseError)
-        assert ("retry-after" in answer.headers) == (answer.status_code == 503)
+        assert ("retry-after" in answer.headers) == (answer.status_code in (429, 503))
         assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
     return answer
 

@@ -11,7 +11,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equipoise as eq
 
@@ -25,11 +25,24 @@ if TYPE_CHECKING:
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1])}
 
 
+_SERVE = """
+import sys
+from equipoise.service import Settings
+from equipoise.service.server import serve
+settings = Settings.from_json(sys.argv[2])
+say = lambda line: print(line, file=sys.stderr, flush=True)
+serve(sys.argv[1], host="127.0.0.1", port=0, workers=1, settings=settings, log_format="text", say=say)
+"""
+
+
 class Service:
     """A server process, with everything it wrote to stderr."""
 
-    def __init__(self, store_url: str, *options: str, port: int = 0) -> None:
-        command = [sys.executable, "-m", "equipoise.cli", "serve", "--store", store_url, "--port", str(port), *options]
+    def __init__(self, store_url: str, *options: str, port: int = 0, settings: Settings | None = None) -> None:
+        serve = [sys.executable, "-m", "equipoise.cli", "serve", "--new"]
+        command = [*serve, "--store", store_url, "--port", str(port), *options]
+        if settings is not None:  # of which not all have an option
+            command = [sys.executable, "-c", _SERVE, store_url, settings.to_json()]
         # A session of its own, so that a kill reaches all processes of the server and nobody else.
         self.process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
@@ -80,8 +93,10 @@ class Service:
 
 
 @contextmanager
-def running_service(store_url: str, *options: str, port: int = 0) -> Iterator[Service]:
-    service = Service(store_url, *options, port=port)
+def running_service(
+    store_url: str, *options: str, port: int = 0, settings: Settings | None = None
+) -> Iterator[Service]:
+    service = Service(store_url, *options, port=port, settings=settings)
     try:
         yield service
     finally:
@@ -96,6 +111,7 @@ class Here(NamedTuple):
     url: str
     port: int
     service: Served
+    connections: set[Any]
 
 
 @contextmanager
@@ -116,7 +132,7 @@ def serving_here(store: Store, settings: Settings) -> Iterator[Here]:
             time.sleep(0.005)
         port = listening.getsockname()[1]
         inner = getattr(app, "app", app)  # there is a layer around it if other origins are allowed
-        yield Here(f"http://127.0.0.1:{port}", port, inner.service)
+        yield Here(f"http://127.0.0.1:{port}", port, inner.service, server.server_state.connections)
     finally:
         server.should_exit = True
         thread.join(60)

@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,12 @@ def play(n_people: int, *, seed: int = 1, reward_weight: float = 0.9) -> Trial:
     return trial
 
 
+@cache
+def played() -> Trial:
+    """The trial of 2,000 people that several tests look at."""
+    return play(2000)
+
+
 def decisions(trial: Trial) -> list[tuple[str | None, str | None, float | None]]:
     return [(event.unit, event.arm, event.reward) for event in trial.experiment.events(after=1)]
 
@@ -68,18 +74,18 @@ def test_the_same_seed_runs_the_same_experiment_and_another_seed_another() -> No
 
 
 def test_everyone_is_assigned_and_whoever_answers_is_counted_however_late() -> None:
-    trial = play(1500)
-    status, people = trial.experiment.status(), Population(REAL, 1500, seed=1)
+    trial = played()
+    status, people = trial.experiment.status(), Population(REAL, 2000, seed=1)
     answered = int(np.isfinite(people.answered).sum())
-    assert (status.state, status.n_assigned, status.n_pending) == ("stopped", 1500, 0)
-    assert (status.n_rewarded, status.n_dropped) == (answered, 1500 - answered)
+    assert (status.state, status.n_assigned, status.n_pending) == ("stopped", 2000, 0)
+    assert (status.n_rewarded, status.n_dropped) == (answered, 2000 - answered)
     kinds = [event.kind for event in trial.experiment.events()]
     assert kinds.count("expired") > status.n_dropped, "some answer only after they were given up"
-    assert trial.experiment.verify().n_decisions == 1500
+    assert trial.experiment.verify().n_decisions == 2000
 
 
 def test_the_verdict_is_computed_from_the_assignments() -> None:
-    trial = play(2000)
+    trial = played()
     status = trial.experiment.status()
     lines = [line.text for line in verdict_lines(REAL, status, trial.experiment.verify())]
     assigned = np.array([arm.assigned for arm in status.arms])
@@ -164,13 +170,13 @@ def test_a_short_run_names_an_arm_that_has_most_only_if_there_is_one() -> None:
     counts = sorted((arm.assigned for arm in status.arms), reverse=True)
     assert counts[0] == counts[1], "two arms share the first place"
     assert snapshot(14, status).endswith(f"; average {status.average_reward:,.0f}")
-    alone = play(2000).experiment.status()
+    alone = played().experiment.status()
     largest = max(alone.arms, key=lambda arm: arm.assigned)
     assert snapshot(14, alone).endswith(f"; most to {largest.arm!r}")
 
 
 def test_the_verdict_speaks_of_one_arm_as_of_one() -> None:
-    trial = play(2000)
+    trial = played()
     status, verified = trial.experiment.status(), trial.experiment.verify()
     known, *others = status.arms
     unknown = [dataclasses.replace(arm, low=None, high=None, half_width=None) for arm in others]

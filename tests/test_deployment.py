@@ -31,11 +31,11 @@ import equipoise as eq
 from equipoise.cli.app import app
 from equipoise.http_api import MOST_EVENTS
 from equipoise.service import http_protocol as protocol
+from equipoise.service import service as service_module
 from equipoise.service import streaming
 from equipoise.service.api_keys import create_key
 from equipoise.service.error_responses import STATUS, Overloaded
 from equipoise.service.openapi import REASONS
-from equipoise.service.processes import GRACE_SECONDS
 from equipoise.service.service import Service as Served
 from equipoise.service.settings import Settings
 from equipoise.store.database import database_at
@@ -217,10 +217,22 @@ def test_the_wheel_has_everything_that_the_source_has(tmp_path):
     }
     assert packed == source
     assert any(name.startswith("equipoise/store/migrations/revision_") for name in packed)
-    # It makes a store, and a key in it, with nothing but what is packed.
+    # It makes a store, and an experiment in it, with nothing but what is packed.
     code = "import equipoise, sys; from equipoise.cli import main; print(equipoise.__file__, file=sys.stderr); main()"
     made = subprocess.run(
-        [sys.executable, "-c", code, "keys", "create", "--role", "admin", "--store", "sqlite:///new.db"],
+        [
+            sys.executable,
+            "-c",
+            code,
+            "create",
+            "x",
+            "--arms",
+            "a,b",
+            "--policy",
+            "Uniform",
+            "--store",
+            "sqlite:///new.db",
+        ],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
         capture_output=True,
@@ -228,7 +240,7 @@ def test_the_wheel_has_everything_that_the_source_has(tmp_path):
         check=True,
     )
     assert str(tmp_path / "installed") in made.stderr
-    assert made.stdout.startswith("eq_")
+    assert made.stdout.startswith("x: 2 arms")
 
 
 # compose.yaml
@@ -288,10 +300,10 @@ def test_what_the_container_writes_to_can_be_written():
 
 
 def test_everybody_waits_for_the_end_of_what_was_accepted():
-    assert int(compose()["services"]["service"]["stop_grace_period"].rstrip("s")) > GRACE_SECONDS
-    assert int(settings_of(UNIT.read_text(), "TimeoutStopSec")[0]) > GRACE_SECONDS
+    assert int(compose()["services"]["service"]["stop_grace_period"].rstrip("s")) > LIMITS.grace_seconds
+    assert int(settings_of(UNIT.read_text(), "TimeoutStopSec")[0]) > LIMITS.grace_seconds
     (stop,) = re.findall(r"--stop-timeout (\d+)", DEPLOYING_PAGE.read_text())
-    assert int(stop) > GRACE_SECONDS
+    assert int(stop) > LIMITS.grace_seconds
 
 
 def test_all_files_mean_the_same_port():
@@ -497,9 +509,10 @@ def test_a_proxy_in_front_of_the_service_changes_nothing_but_the_address(proxy, 
             assert lines == 20_000
             # What is too large is told in the service's own form, at the same size as by the service itself.
             fits, too_large = (b"[" + b" " * (LIMITS.body_bytes - 1 + more) for more in (0, 1))
-            assert client.post(path, content=fits, headers={"content-type": "application/json"}).status_code == 400
+            many = f"{path}/many"
+            assert client.post(many, content=fits, headers={"content-type": "application/json"}).status_code == 422
             for content in (too_large, iter([too_large])):  # with its length told before, and without
-                refused = client.post(path, content=content, headers={"content-type": "application/json"})
+                refused = client.post(many, content=content, headers={"content-type": "application/json"})
                 assert refused.status_code == 413
                 assert refused.json()["hint"] == "send several smaller requests"
                 assert refused.headers["x-equipoise-error"] == "InvalidInput"
@@ -639,7 +652,7 @@ def test_what_the_page_on_the_service_says_works(tmp_path, monkeypatch):
     (start, said), *rest = followed_by(SERVICE_PAGE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
-    assert start == "equipoise serve --store sqlite:///school.db\n"
+    assert start == "equipoise serve --new --store sqlite:///school.db\n"
     service = Service(start.split()[-1])
     try:
         httpx.get(f"{service.url}/readyz", timeout=60)
@@ -651,8 +664,8 @@ def test_what_the_page_on_the_service_says_works(tmp_path, monkeypatch):
     finally:
         service.kill()
         service.process.stderr.close()
-    made, revoked = printed[:2]
-    assert made.count("eq_") == 3
+    made, limited, revoked = printed[:3]
+    assert (made.count("eq_"), limited.count("eq_")) == (3, 1)
     listed = made.splitlines()
     for words in (
         ("anna", "admin", "all", "valid"),
@@ -703,11 +716,12 @@ def test_limits_on_the_page_are_those_of_the_service():
         "time a connection stays open without a request": LIMITS.idle_seconds,
         "head of a request": protocol._MOST_HEAD_BYTES,
         "events in one answer": MOST_EVENTS,
-        "exports being written, per process": streaming.MOST_EXPORTS,
+        "exports being written or read, per process": streaming.MOST_EXPORTS,
+        "requests with a body over 16,384 bytes at work, per process": service_module._MOST_LARGE_REQUESTS,
     }
     defaults = {option: one.default for one in get_command(app).commands["serve"].params for option in one.opts}
     assert all(defaults[option] == value for option, value in found.items() if option.startswith("--"))
-    assert f"for up to {GRACE_SECONDS} seconds" in SERVICE_PAGE.read_text()
+    assert f"for up to {LIMITS.grace_seconds} seconds" in SERVICE_PAGE.read_text()
 
 
 def test_every_status_of_an_error_is_on_the_page():

@@ -587,9 +587,9 @@ class TestLostAnswers:
         """Run everything that is changed twice, as after a commit whose answer was lost."""
         once = Store.change
 
-        def change(store, *arguments):
-            once(store, *arguments)
-            return once(store, *arguments)
+        def change(store, *arguments, **options):
+            once(store, *arguments, **options)
+            return once(store, *arguments, **options)
 
         return lambda: monkeypatch.setattr(Store, "change", change)
 
@@ -650,12 +650,46 @@ class TestFinishing:
             assert f"{last:%Y-%m-%d %H:%M}" in refused.value.message
             assert experiment.status().state == "enrolling"
             clock.now = first.at + timedelta(days=1)
-            with pytest.raises(eq.RewardsHeld, match="holds back 1 reward "):
+            with pytest.raises(eq.RewardsHeld, match="has 2 units whose window is open and holds back 1 reward;"):
                 experiment.finish()
             clock.now = last
             experiment.finish()
             assert experiment.status().n_rewarded == 2
             experiment.verify()
+
+    @pytest.mark.parametrize(
+        "missing",
+        [
+            eq.WaitForReward(window_seconds=60),
+            eq.DefaultReward(value=0, window_seconds=60),
+            eq.DropUnit(window_seconds=60),
+            eq.DropUnit(window_seconds=60, hold=True),
+        ],
+        ids=repr,
+    )
+    def test_is_refused_while_a_window_is_open(self, missing):
+        clock = StoppedClock()
+        with eq.open_store("memory:", clock=clock) as store:
+            experiment = create(store, missing=missing)
+            last = experiment.ask("a").at + timedelta(seconds=60)
+            with pytest.raises(eq.WindowsOpen, match="has 1 unit whose window is open; ") as refused:
+                experiment.finish()
+            assert not isinstance(refused.value, eq.RewardsHeld)
+            assert f"{last:%Y-%m-%d %H:%M:%S} UTC" in refused.value.message
+            clock.now = last
+            experiment.finish()
+            assert experiment.status().state == "finished"
+            experiment.verify()
+
+    def test_waits_for_no_unit_that_was_rewarded_and_none_without_a_window(self):
+        experiment = create("memory:", missing=eq.DropUnit(window_seconds=60))
+        experiment.ask("a")
+        experiment.tell("a", 1.0)
+        experiment.finish()
+        experiment = create("memory:", missing=eq.WaitForReward())
+        experiment.ask("a")
+        experiment.finish()
+        assert experiment.status().n_pending == 1
 
     def test_counts_what_was_told_in_the_same_batch(self):
         experiment = create("memory:", missing=eq.WaitForReward(window_seconds=60, hold=True))
@@ -736,6 +770,36 @@ class TestStoresThatAreNoLongerThere:
             assert path.exists() == (what == "replaced")
             kept.rename(path)
             assert experiment.ask("b").number == 1
+            experiment.verify()
+
+    @pytest.mark.parametrize("what", ["deleted", "replaced"])
+    def test_a_log_of_the_file_that_is_gone_takes_no_more_writes(self, tmp_path, what):
+        """SQLite would go on in the file without a name, and lose it with the process."""
+        path, log = tmp_path / "store.db", tmp_path / "store.db-wal"
+        with eq.open_store(f"sqlite:///{path}") as store:
+            experiment = create(store)
+            kept = experiment.ask("a")
+            log.unlink()
+            if what == "replaced":
+                log.touch()
+            for _ in range(2):
+                with pytest.raises(eq.StoreUnavailable, match=r"store\.db-wal was deleted or replaced") as refused:
+                    experiment.ask("b")
+                with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
+                    create(store, "new")
+            assert "stop every program" in refused.value.hint
+        with eq.open_store(f"sqlite:///{path}") as store:
+            experiment = eq.Experiment.open(store, experiment.name)
+            assert experiment.ask("a").arm == kept.arm
+            assert experiment.ask("b").number == 1
+            experiment.verify()
+
+    def test_a_store_that_was_closed_makes_a_new_log(self, tmp_path):
+        with eq.open_store(f"sqlite:///{tmp_path}/store.db") as store:
+            experiment = create(store)
+            store.close()
+            assert not (tmp_path / "store.db-wal").exists()
+            experiment.ask("a")
             experiment.verify()
 
 
@@ -821,3 +885,30 @@ def test_what_experiments_return_can_be_named():
     assert isinstance(experiment.history(), eq.experiment.History)
     assert isinstance(experiment.what_if(0.9), eq.experiment.WhatIf)
     assert isinstance(experiment.verify(), eq.experiment.Verification)
+
+
+@pytest.mark.parametrize("dots", [".", ".."])
+def test_names_that_no_url_can_hold_are_refused_for_what_is_new_and_stay_readable(tmp_path, monkeypatch, dots):
+    url, told = f"sqlite:///{tmp_path}/x.db", r"must not be \. or \.\., which no URL can hold; got '\.+'$"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("equipoise.experiment.names._DOTS", frozenset())
+        with eq.open_store(url) as store:
+            old = eq.Experiment.create(store, dots, arms=[dots, "b"], policy=eq.Uniform(), seed=1)
+            arm = old.ask(dots).arm
+    with eq.open_store(url) as store:
+        old = eq.Experiment.open(store, dots)
+        assert old.ask(dots).arm == arm and old.tell(dots, 0.5).new and old.unit(dots).reward == 0.5
+        old.pause_arm(dots)
+        assert old.verify().n_decisions == 1 and old.events_page(0, 10)[1].unit == dots
+        new = eq.Experiment.create(store, "new", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        for refused in (
+            lambda: new.ask(dots),
+            lambda: new.ask_many(["ada", dots]),
+            lambda: new.add_arm(dots),
+            lambda: eq.Experiment.create(store, "newer", arms=["a", dots], policy=eq.Uniform()),
+            lambda: eq.Experiment.create(store, dots, arms=["a"], policy=eq.Uniform()),
+        ):
+            with pytest.raises(eq.InvalidInput, match=told):
+                refused()
+        assert new.status().n_assigned == 0 and len(new.describe()["arms"]) == 2
+        assert new.ask("...").new

@@ -39,7 +39,8 @@ def test_a_unit_is_looked_up(run: Runner, exam: eq.Experiment) -> None:
     assert run.data("unit", "exam", "ana") == exam.unit("ana").to_dict()  # type: ignore[union-attr]
     exam.ask("bob")
     assert run("unit", "exam", "bob").out.endswith("; no reward, waiting\n")
-    error = "error: unit 'eve' was never assigned in experiment 'exam'\nhint: equipoise ask NAME UNIT assigns it\n"
+    error = "error: unit 'eve' was never assigned in experiment 'exam'\nhint: check the spelling and the experiment; "
+    error += "equipoise export NAME lists its units\n"
     assert run("unit", "exam", "eve") == Result(1, "", error)
     assert exam.status().n_assigned == 2
 
@@ -54,7 +55,7 @@ def test_columns_beside_the_unit_are_attributes(run: Runner, exam: eq.Experiment
         "cem": {"attributes": {"Class": "4c"}},
     }
     twice = run("ask", "exam", "--file", "-", stdin=b"unit,age,Age\ndov,1,2\n")
-    assert (twice.code, "each once; got unit,age,Age" in twice.err) == (1, True)
+    assert (twice.code, "got 'age' twice" in twice.err) == (1, True)
     exam.verify()
 
 

@@ -319,8 +319,11 @@ class ExperimentMachine(RuleBasedStateMachine):
             error = eq.EnrolmentClosed
         elif model.state != "finished" and after == "finished":
             model.settle(self.now.now)  # which is kept even if finishing is refused
-            if any(unit["state"] == "held" for unit in model.units.values()):
+            states = {unit["state"] for unit in model.units.values()}
+            if "held" in states:
                 error = eq.RewardsHeld
+            elif "waiting" in states and model.window is not None:
+                error = eq.WindowsOpen
         self.attempt(error, calls[after])
         if error is None:
             model.n_events += model.state != after

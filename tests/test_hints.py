@@ -22,6 +22,7 @@ PYTHON = re.compile(r"\w\(|\w=|\bTrue\b")
 NEVER_SAID = {
     "pass str({})": "what must be text is checked to be text before the library sees it",
     "datetime.now(UTC)": "instants are given by who starts the service or makes keys, not by requests",
+    "if this is a standby, name the primary in the URL, or both with target_session_attrs=read-write": "for operators",
     "decorate the class with @dataclass(frozen=True, kw_only=True)": "for authors of policies",
     "name a new file or database, or another schema with ?options=-csearch_path%3Dequipoise": "when a store is opened",
 }

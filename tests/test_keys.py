@@ -103,6 +103,24 @@ def test_a_ring_finds_keys_until_they_expire_or_are_revoked(store, clock):
     assert states == {lasting.id: "valid", passing.id: "expired", revoked.id: "revoked"}
 
 
+def test_a_key_is_revoked_whatever_the_clock_that_recorded_it(store, clock):
+    key, text = create_key(store, role=READER, expires_at=NOON + timedelta(days=365))
+    clock.now += timedelta(days=1)  # a machine whose clock is ahead
+    revoke_key(store, key.id)
+    clock.now = NOON
+    ring = ring_of(store)
+    assert ring.find(text) is None
+    assert ring.why_not(text).message == f"the key {key.id} is revoked"
+    assert list_keys(store)[0].state(clock.now) == "revoked"
+
+
+def test_a_key_made_by_a_machine_whose_clock_is_ahead_is_valid_at_once(store, clock):
+    clock.now += timedelta(days=1)
+    key, text = create_key(store, role=READER)
+    clock.now = NOON
+    assert ring_of(store).find(text) == key
+
+
 def test_revoking_again_keeps_the_first_instant_and_an_unknown_key_is_told(store, clock):
     key, _ = create_key(store, role=READER)
     first = revoke_key(store, key.id)
@@ -227,7 +245,9 @@ def run(monkeypatch, capsys):
 
 @pytest.fixture
 def url(tmp_path):
-    return f"sqlite:///{tmp_path}/x.db"
+    url = f"sqlite:///{tmp_path}/x.db"
+    eq.open_store(url).close()
+    return url
 
 
 def test_the_key_alone_is_on_stdout(run, url):

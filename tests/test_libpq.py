@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from equipoise.store.libpq import Connection, Statement, as_array, as_text
+from equipoise.store.libpq import WRITE, Connection, Statement, as_array, as_text
 
 TEXTS = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"])) | st.sampled_from(
     ["", "NULL", "null", "{}", '{"a","b"}', "a,b", '"', "\\", '\\"', "$1", " ", "\n", "é", "\U0001d6fc", "'", "--"]
@@ -77,7 +77,7 @@ def test_a_statement_is_prepared_once_and_outlives_a_rollback(connection):
         assert connection.send(Statement("SELECT 1 + $1::int", b"1"), Statement("SELECT 7")) == [[(2,)], [(7,)]]
         connection.rollback()
     rows = connection.execute("SELECT statement FROM pg_prepared_statements").fetchall()
-    assert {row[0] for row in rows} == {"BEGIN", "SELECT 1 + $1::int", "SELECT 7"}
+    assert {row[0] for row in rows} == {WRITE.text, "SELECT 1 + $1::int", "SELECT 7"}
 
 
 def test_the_first_error_is_raised_and_the_connection_goes_on(connection):

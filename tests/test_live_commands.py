@@ -11,14 +11,18 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from command_runner import Result, Runner
+from typer.main import get_command
 
 import equipoise as eq
+from equipoise.cli import app
 from equipoise.cli import unit_commands as feeding
-from equipoise.cli.input_files import Row
+from equipoise.cli.unit_files import Row, UnitFile
 from equipoise.status_table import status_lines
 
 SOURCE = Path(eq.__file__).parent
@@ -291,11 +295,114 @@ def test_looking_makes_no_store(run: Runner, command: str, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+EXISTING_ONLY = [
+    ["list"],
+    ["ask", "exam", "ana"],
+    ["tell", "exam", "ana", "1"],
+    ["correct", "exam", "ana", "1", "--reason", "typo"],
+    ["unit", "exam", "ana"],
+    ["status", "exam"],
+    ["pause", "exam"],
+    ["resume", "exam"],
+    ["stop", "exam"],
+    ["finish", "exam"],
+    ["weight", "exam", "0.5"],
+    ["what-if", "exam", "0.5"],
+    ["arm", "add", "exam", "x"],
+    ["arm", "pause", "exam", "x"],
+    ["arm", "resume", "exam", "x"],
+    ["arm", "retire", "exam", "x"],
+    ["events", "exam"],
+    ["export", "exam"],
+    ["verify"],
+    ["verify", "exam"],
+    ["withdraw", "exam", "ana", "--reason", "left"],
+    ["delete", "exam", "--yes"],
+    ["rebuild"],
+    ["copy", "--to", "sqlite:///copy.db"],
+    ["backup", "--to", "backup.db"],
+    ["upgrade"],
+    ["serve", "--port", "0"],
+    ["keys", "create", "--role", "admin"],
+    ["keys", "list"],
+    ["keys", "revoke", "x"],
+]
+"""Every command on a store that must not make one, with arguments that are right."""
+MAY_MAKE_A_STORE = {"create", "restore"}
+
+
+def test_every_command_on_a_store_is_checked_below() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    pairs = [
+        (name, *more)
+        for name, one in commands.items()
+        for more in ([(sub,) for sub in getattr(one, "commands", {})] or [()])
+    ]
+    with_store = {
+        pair
+        for pair in pairs
+        if "store"
+        in {one.name for one in (commands[pair[0]] if len(pair) == 1 else commands[pair[0]].commands[pair[1]]).params}
+    }
+    checked = {tuple(one[:2]) if one[0] in ("arm", "keys") else (one[0],) for one in EXISTING_ONLY}
+    assert with_store == checked | {(name,) for name in MAY_MAKE_A_STORE}
+
+
+@pytest.mark.parametrize("command", EXISTING_ONLY, ids=" ".join)
+def test_a_mistyped_store_is_an_error_and_makes_nothing(run: Runner, command: list[str], tmp_path: Path) -> None:
+    missing = run(*command, "--store", "sqlite:///scool.db")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err.startswith("error: there is no store scool.db\nhint: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", EXISTING_ONLY, ids=" ".join)
+def test_a_file_without_a_store_is_an_error_and_left_alone(run: Runner, command: list[str], tmp_path: Path) -> None:
+    Path("empty.db").touch()
+    with closing(sqlite3.connect("other.db")) as other:
+        other.execute("CREATE TABLE bookmarks (url)")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for name, what in (("empty.db", "an empty file"), ("other.db", "a database of another program")):
+        found = run(*command, "--store", f"sqlite:///{name}")
+        assert (found.code, found.out) == (1, "")
+        assert found.err.startswith(f"error: there is no store in {name}, which is {what}\nhint: ")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_postgresql_database_without_a_store_is_an_error(run: Runner, postgresql_url: str) -> None:
+    for command in (["verify"], ["keys", "create", "--role", "admin"], ["upgrade"]):
+        found = run(*command, "--store", postgresql_url)
+        assert (found.code, found.out) == (1, "")
+        assert found.err.startswith("error: there is no store in postgresql://")
+    assert run("create", "x", "--arms", "a,b", "--policy", "Uniform", "--store", postgresql_url).code == 0
+    assert run("verify", "--store", postgresql_url).code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["verify", "--json"], ["rebuild"], ["copy", "--to", "sqlite:///copy.db"]]
+)
+def test_a_store_without_experiments_is_no_success(run: Runner, command: list[str]) -> None:
+    eq.open_store(STORE).close()
+    found = run(*command)
+    assert (found.code, found.out) == (1, "")
+    assert found.err.startswith(f"error: {STORE} has no experiments\nhint: ")
+    assert not Path("copy.db").exists()
+
+
+def test_verifying_an_unknown_experiment_fails(run: Runner, exam: eq.Experiment) -> None:
+    found = run("verify", "exams", "exam")
+    assert (found.code, found.out) == (1, "exam: 1 event with 0 decisions replayed, all as recorded\n")
+    assert found.err.startswith(f"error: exams: {STORE} has no experiment 'exams'")
+
+
 def test_what_is_not_there_is_told_with_the_next_step(run: Runner, exam: eq.Experiment) -> None:
     assert run("ask", "exams", "ana") == Result(
         1, "", f"error: {STORE} has no experiment 'exams'\nhint: equipoise list shows its experiments\n"
     )
-    assert "hint: equipoise ask NAME UNIT comes first" in run("tell", "exam", "ana", 1).err
+    assert (
+        "hint: check the spelling and the experiment; equipoise export NAME lists its units"
+        in run("tell", "exam", "ana", 1).err
+    )
     assert run("tell", "exam", "ana").code == 2
     assert run("ask", "exam").code == 2
     assert run("ask", "exam", "ana", "--file", "-").code == 2
@@ -324,7 +431,8 @@ def test_a_file_of_units_gives_what_single_asks_give(run: Runner, exam: eq.Exper
     ids=["lines", "CSV", "Windows"],
 )
 def test_units_come_as_lines_or_as_csv(run: Runner, exam: eq.Experiment, text: str) -> None:
-    result = run("ask", "exam", "--file", "-", "--json", "--quiet", stdin=text.encode())
+    options = [] if "Unit" in text else ["--no-header"]
+    result = run("ask", "exam", "--file", "-", "--json", "--quiet", *options, stdin=text.encode())
     assert (result.code, result.err) == (0, "")
     found = [json.loads(line)["unit"] for line in result.out.splitlines()]
     assert found == (["ana", "'bob'", "bob, jr"] if "'bob'" in text else ["ana", "bob, jr"])
@@ -344,10 +452,13 @@ def test_rewards_come_as_csv_with_or_without_a_header(run: Runner, exam: eq.Expe
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("unit,reward\nana,1\nbob,one\n", "standard input, line 3: reward must be a number; got 'one'"),
-        ("unit,reward\nana,1\n\nbob,\n", "standard input, line 4: reward is missing"),
-        ("ana,1\nbob,nan\n", "standard input, line 2: reward must be a number; got 'nan'"),
-        ("ana,1\n,1\n", "standard input, line 2: each row needs a unit; got none"),
+        (
+            "unit,reward\nana,1\nbob,one\n",
+            "standard input, line 3, column reward: expected a number; got 'one'; nothing",
+        ),
+        ("unit,reward\nana,1\n\nbob,\n", "standard input, line 4, column reward: expected a number; got nothing"),
+        ("ana,1\nbob,nan\n", "standard input, line 2, column reward: expected a number; got 'nan'"),
+        ("ana,1\n,1\n", "standard input, line 2, column unit: expected a unit; got nothing"),
         ("unit,score\nana,1\n", "standard input, line 1: expected a header with columns unit and reward"),
         ("", "standard input, line 1: expected a header with columns unit and reward; got nothing"),
     ],
@@ -365,26 +476,29 @@ def test_a_file_that_is_wrong_is_refused_before_anything_is_recorded(
 def test_a_refused_line_is_named_and_what_came_before_is_kept(run: Runner, exam: eq.Experiment) -> None:
     exam.ask_many([f"unit-{i}" for i in range(1200)])
     lines = [f"unit-{i},0.5" for i in range(1200)]
-    lines[700] = "unit-700,1.5"
+    exam.tell("unit-700", 0.25)
     Path("rewards.csv").write_text("\n".join(lines))
     result = run("tell", "exam", "--file", "rewards.csv")
     assert result == Result(
         1,
         "",
-        "error: rewards.csv, line 701: reward must be in [0, 1], the declared range; got 1.5\n"
-        "hint: 700 of 1,200 rewards are recorded; the same command again is harmless\n",
+        "error: rewards.csv, line 701: the reward of unit 'unit-700' was told before and is 0.25; got 0.5\n"
+        "hint: equipoise correct replaces it, and logs why\n"
+        "700 of 1,200 rewards are recorded; the same command again is harmless\n",
     )
-    assert exam.status().n_rewarded == 700
+    assert exam.status().n_rewarded == 701
     kept = run("tell", "exam", "--file", "rewards.csv", "--keep-going")
     assert kept == Result(
         1,
         "",
-        "refused: rewards.csv, line 701: reward must be in [0, 1], the declared range; got 1.5\n"
+        "refused: rewards.csv, line 701: the reward of unit 'unit-700' was told before and is 0.25; got 0.5\n"
+        "hint: equipoise correct replaces it, and logs why\n"
         "error: 1 of 1,200 rewards of rewards.csv were refused; the others are recorded\n",
     )
-    assert exam.status().n_rewarded == 1199
-    Path("rewards.csv").write_text("\n".join(lines).replace("1.5", "0.25"))
-    assert run("tell", "exam", "--file", "rewards.csv").out.startswith("1,200 rewards: 1 new, 1,199 told before")
+    assert exam.status().n_rewarded == 1200
+    lines[700] = "unit-700,0.25"
+    Path("rewards.csv").write_text("\n".join(lines))
+    assert run("tell", "exam", "--file", "rewards.csv").out.startswith("1,200 rewards: 0 new, 1,200 told before")
     assert exam.verify().n_decisions == 1200
 
 
@@ -409,7 +523,7 @@ def test_a_group_that_fails_in_the_database_is_not_sent_one_by_one(run: Runner, 
 
     rows = [Row(i, f"unit-{i}") for i in range(3)]
     with pytest.raises(eq.StoreUnavailable, match="gone"):
-        feeding.feed(rows, "x", send, calls.append, noun="units", show=False, keep_going=True)
+        feeding.feed(UnitFile("x", None, rows, []), send, calls.append, noun="units", show=False, keep_going=True)
     assert len(calls) == 1
 
 
@@ -611,9 +725,45 @@ def test_finishing_with_rewards_held_back_must_be_meant(run: Runner) -> None:
         held.tell("ada", 1.0)
     refused = run("finish", "held")
     assert refused.code == 1
-    assert "holds back 1 reward " in refused.err
+    assert "has 1 unit whose window is open and holds back 1 reward; " in refused.err
     assert "--anyway" in refused.err
     assert run.data("finish", "held", "--anyway")["state"] == "finished"
+
+
+def test_finishing_while_a_reward_may_still_come_must_be_meant(run: Runner) -> None:
+    assert (
+        run("create", "week", "--arms", "a,b", "--policy", "Uniform", "--missing", "drop", "--window", "7d").code == 0
+    )
+    closes = eq.Experiment.open(STORE, "week").ask("ada").at + timedelta(days=7)
+    refused = run("finish", "week", "--yes")
+    assert refused == Result(
+        1,
+        "",
+        "error: experiment 'week' has 1 unit whose window is open; if it were finished now, their rewards would never "
+        f"be counted; the last window passes at {closes:%Y-%m-%d %H:%M:%S} UTC\n"
+        "hint: finish after that, or now with --anyway\n",
+    )
+    assert run.data("status", "week")["state"] == "enrolling"
+    assert run.data("finish", "week", "--anyway")["state"] == "finished"
+
+
+def test_finish_asks_at_a_terminal_for_the_name(run: Runner, exam: eq.Experiment) -> None:
+    exam.ask("ana")
+    for answer in ("y\n", "exams\n", "\n", "\x04"):
+        declined = run.at_terminal("finish", "exam", answer=answer)
+        assert (declined.code, declined.out) == (1, "")
+        assert declined.err == (
+            "finish closes exam for good, and nothing can undo it; rewards pending: 1, which will be refused\n"
+            "type exam to go on: nothing was changed\n"
+        )
+        assert exam.status().state == "enrolling"
+    done = run.at_terminal("finish", "exam", answer="exam\n")
+    assert (done.code, done.out) == (0, "exam is finished; rewards pending: 1\n")
+    assert run.at_terminal("finish", "exam") == Result(0, done.out, ""), "there is nothing left to ask"
+
+
+def test_finish_asks_nobody_who_said_yes(run: Runner, exam: eq.Experiment) -> None:
+    assert run.at_terminal("finish", "exam", "--yes") == Result(0, "exam is finished; rewards pending: 0\n", "")
 
 
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(run: Runner, exam: eq.Experiment) -> None:
@@ -624,7 +774,7 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(run: Runner, e
     other = "other: 1 event with 0 decisions replayed, all as recorded\n"
     assert run("verify") == Result(0, good + other, "")
     with sqlite3.connect("equipoise.db") as connection:
-        connection.execute("UPDATE arms SET pulls = pulls + 1 WHERE experiment = 1 AND position = 0")
+        connection.execute("UPDATE arms SET pulls = pulls + 1 WHERE position = 0 AND name = 'line'")
     connection.close()
     bad = run("verify")
     assert (bad.code, bad.out) == (1, other), "one that fails does not hide the others"
@@ -663,12 +813,12 @@ def test_an_experiment_moves_from_sqlite_to_postgresql_and_goes_on(
 
 
 def test_upgrade_says_what_it_did(run: Runner, exam: eq.Experiment) -> None:
-    assert run("upgrade") == Result(0, "the store has schema 2; nothing to do\n", "")
-    assert run.data("upgrade") == {"store": STORE, "before": "2", "after": "2"}
+    assert run("upgrade") == Result(0, "the store has schema 3; nothing to do\n", "")
+    assert run.data("upgrade") == {"store": STORE, "before": "3", "after": "3"}
     with sqlite3.connect("foreign.db") as connection:
         connection.execute("CREATE TABLE experiments (x)")
     connection.close()
-    assert "that equipoise did not make" in run("upgrade", "--store", "sqlite:///foreign.db").err
+    assert "there is no store in foreign.db" in run("upgrade", "--store", "sqlite:///foreign.db").err
 
 
 def test_a_password_is_never_shown(run: Runner) -> None:

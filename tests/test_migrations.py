@@ -18,6 +18,8 @@ from equipoise.store import migrations, schema, upgrade
 from equipoise.store.database import database_at
 
 DATA = Path(__file__).parent / "data"
+PRESENT = schema.REVISION
+NEXT = str(int(PRESENT) + 1)
 
 
 def file_url(path):
@@ -169,15 +171,15 @@ def next_revision(tmp_path, monkeypatch):
     """A package with one more revision than ours."""
     later = tmp_path / "migrations"
     shutil.copytree(migrations.DIRECTORY, later)
-    (later / "revision_3.py").write_text(
+    (later / f"revision_{NEXT}.py").write_text(
         "import sqlalchemy as sa\nfrom alembic import op\n"
-        "revision, down_revision, branch_labels, depends_on = '3', '2', None, None\n"
+        f"revision, down_revision, branch_labels, depends_on = '{NEXT}', '{PRESENT}', None, None\n"
         "def upgrade():\n    op.add_column('experiments', sa.Column('colour', sa.Text))\n"
     )
 
     def install():
         monkeypatch.setattr(migrations, "DIRECTORY", later)
-        monkeypatch.setattr(schema, "REVISION", "3")
+        monkeypatch.setattr(schema, "REVISION", NEXT)
 
     return install
 
@@ -203,8 +205,8 @@ def test_an_older_database_with_experiments_is_changed_on_request_only(url, next
     with pytest.raises(eq.UpgradeNeeded, match="equipoise upgrade --store"):
         eq.open_store(url)
     assert not has_colour(url)
-    assert upgrade(url) == ("2", "3")
-    assert upgrade(url) == ("3", "3")
+    assert upgrade(url) == (PRESENT, NEXT)
+    assert upgrade(url) == (NEXT, NEXT)
     assert has_colour(url)
     with eq.open_store(url) as store:
         eq.Experiment.open(store, "old").verify()
@@ -217,7 +219,7 @@ def test_a_newer_database_is_refused(url, next_revision, monkeypatch):
         next_revision()
         upgrade(url)
     monkeypatch.undo()
-    with pytest.raises(eq.StoreMismatch, match="revision 3; this version of equipoise knows up to 2"):
+    with pytest.raises(eq.StoreMismatch, match=f"revision {NEXT}; this version of equipoise knows up to {PRESENT}"):
         eq.open_store(url)
 
 

@@ -8,7 +8,8 @@ import golden
 import numpy as np
 import pytest
 import reference
-from hypothesis import assume, example, given, settings
+from endurance import given_short_and_full, short_and_full
+from hypothesis import assume, example
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -53,8 +54,7 @@ def test_the_papers_printed_optimum_is_worse_by_seven_millionths():
     assert eq.regret(printed, golden.FIVE_MEANS, golden.FIVE_STDS, reward_weight=0.9) == pytest.approx(6.7e-6, abs=1e-6)
 
 
-@settings(max_examples=2000)
-@given(problems())
+@given_short_and_full(300, 2000, problems())
 @example((np.array([0.0]), np.array([0.0]), 0.0, np.array([0.0])))
 @example((np.array([1.0, 2.0]), np.array([0.0, 0.0]), 1e-300, np.zeros(2)))
 def test_optimum_is_on_the_simplex_and_stationary(problem):
@@ -77,8 +77,7 @@ def test_optimum_is_stationary_for_thousands_of_ordinary_instances():
         assert reference.stationarity_gap(share, mean, std, weight, floor) <= 1e-9
 
 
-@settings(max_examples=60)
-@given(problems(max_arms=6, noisy_only=True))
+@given_short_and_full(20, 60, problems(max_arms=6, noisy_only=True))
 def test_optimum_agrees_with_fifty_digit_bisection(problem):
     mean, std, weight, floor = problem
     assume(np.ptp(floor) == 0 and floor.sum() < 0.999)
@@ -87,9 +86,10 @@ def test_optimum_agrees_with_fifty_digit_bisection(problem):
     assert share == pytest.approx(exact, rel=1e-11, abs=0)
 
 
-def test_never_beaten_by_a_conic_solver():
+@pytest.mark.parametrize("trials", short_and_full(40, 150))
+def test_never_beaten_by_a_conic_solver(trials):
     rng = np.random.default_rng(7)
-    for trial in range(150):
+    for trial in range(trials):
         n_arms = int(rng.choice([2, 3, 5, 12, 40]))
         mean, std = rng.normal(0, 2, n_arms), rng.gamma(2.0, 0.5, n_arms)
         if trial % 3 == 0:
@@ -103,7 +103,7 @@ def test_never_beaten_by_a_conic_solver():
         assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-6), "the rival should come close, or it proves nothing"
 
 
-@given(problems(), st.integers(0, 2**32 - 1))
+@given_short_and_full(60, 200, problems(), st.integers(0, 2**32 - 1))
 def test_never_beaten_by_a_random_feasible_allocation(problem, seed):
     mean, std, weight, floor = problem
     share = eq.optimal_allocation(mean, std, reward_weight=weight, floor=floor)
@@ -118,7 +118,7 @@ def test_never_beaten_by_a_random_feasible_allocation(problem, seed):
             assert not value > best + 1e-9 * abs(best) + 1e-300
 
 
-@given(problems(), st.randoms())
+@given_short_and_full(60, 200, problems(), st.randoms())
 def test_permuting_the_arms_permutes_the_optimum(problem, random):
     mean, std, weight, floor = problem
     order = list(range(mean.size))
@@ -128,7 +128,7 @@ def test_permuting_the_arms_permutes_the_optimum(problem, random):
     assert moved == pytest.approx(share[order], rel=1e-12, abs=1e-15)
 
 
-@given(problems(), st.integers(-40, 40), st.integers(-3, 3))
+@given_short_and_full(60, 200, problems(), st.integers(-40, 40), st.integers(-3, 3))
 def test_shifting_and_scaling_all_rewards_leaves_the_optimum(problem, exponent, shift):
     mean, std, weight, floor = problem
     assume(np.abs(mean).max() < 1e8)  # beyond that the shift itself rounds the differences
@@ -300,7 +300,7 @@ def test_frontier_trades_error_for_reward():
     assert curve.tradeoff[90] == pytest.approx(3.9848346259, abs=1e-9)
 
 
-@given(problems(noisy_only=True), st.floats(0.001, 0.999))
+@given_short_and_full(60, 200, problems(noisy_only=True), st.floats(0.001, 0.999))
 def test_the_weight_for_an_error_gives_that_error(problem, weight):
     mean, std, _, floor = problem
     floor = 0.5 * floor
@@ -311,7 +311,7 @@ def test_the_weight_for_an_error_gives_that_error(problem, weight):
     )
 
 
-@given(problems(noisy_only=True), st.floats(0.001, 0.999))
+@given_short_and_full(60, 200, problems(noisy_only=True), st.floats(0.001, 0.999))
 def test_the_weight_for_a_reward_gives_that_reward(problem, weight):
     mean, std, _, floor = problem
     floor = 0.5 * floor

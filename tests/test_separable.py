@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import reference
-from hypothesis import given
+from endurance import given_short_and_full
 from hypothesis import strategies as st
 
 import equipoise as eq
@@ -53,7 +53,7 @@ arms = st.integers(1, 6).flatmap(
 )
 
 
-@given(arms, st.sampled_from([0.25, 0.5, 1.0, 2.0]))
+@given_short_and_full(40, 200, arms, st.sampled_from([0.25, 0.5, 1.0, 2.0]))
 def test_the_kernel_and_the_derivative_agree(problem, power):
     mean, std, weight, floor = problem
     shares = [

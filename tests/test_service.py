@@ -295,6 +295,11 @@ def test_finishing_waits_for_rewards_that_are_held_unless_told_anyway(api):
     assert api.refused(409, "RewardsHeld", "POST", path_of("held", "finish")).endswith('or now with {"anyway": true}')
     api.refused(409, "RewardsHeld", "POST", path_of("held", "finish"), {"anyway": False})
     assert "anyway" in api.refused(422, "InvalidInput", "POST", path_of("held", "finish"), {"anyway": "yes"})
+    body = {"name": "open", "arms": ARMS, "reward_weight": 0.5}
+    api.data("POST", "/experiments", body | {"missing": eq.DropUnit(window_seconds=3600).to_dict()})
+    api.data("POST", path_of("open", "assignments"), {"unit": "ada"})
+    api.refused(409, "WindowsOpen", "POST", path_of("open", "finish"))
+    assert api.data("POST", path_of("open", "finish"), {"anyway": True})["state"] == "finished"
     assert api.data("POST", path_of("held", "finish"), {"anyway": True})["state"] == "finished"
 
 
@@ -439,10 +444,11 @@ def test_hints_name_requests_and_no_calls_of_python(api, name):
     def hint(method, path, body=None):
         return api(method, path, body).json()["hint"]
 
-    assert hint("PUT", told, reward) == f"POST {place}/assignments comes first"
-    assert hint("GET", path_of(name, "assignments", "ada")) == f"POST {place}/assignments comes first"
+    check = f"check the spelling and the experiment; GET {place}/export lists its units"
+    assert hint("PUT", told, reward) == check
+    assert hint("GET", path_of(name, "assignments", "ada")) == check
     many = {"rewards": [{"unit": "ada"} | reward]}
-    assert hint("POST", path_of(name, "rewards", "many"), many) == f"POST {place}/assignments comes first"
+    assert hint("POST", path_of(name, "rewards", "many"), many) == check
     api.data("POST", path_of(name, "assignments"), {"unit": "ada"})
     correction = reward | {"reason": "x"}
     corrections = path_of(name, "assignments", "ada", "corrections")

@@ -233,7 +233,7 @@ def followed(page, tmp_path, monkeypatch, run_javascript, *options):
     folder.mkdir()
     monkeypatch.chdir(folder)
     start, *rest = page
-    assert start.text == "equipoise serve --store sqlite:///school.db\n"
+    assert start.text == "equipoise serve --new --store sqlite:///school.db\n"
     with running_service(start.text.split()[-1], *options) as service:
         reader = Reader(service, folder, monkeypatch, run_javascript)
         reader.follow(start, *rest)

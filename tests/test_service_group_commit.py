@@ -176,33 +176,7 @@ def test_an_error_nobody_expected_hits_only_the_request_that_causes_it(bench, mo
     assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 5
 
 
-@pytest.fixture
-def planning_threads(monkeypatch):
-    """The names of the threads on which requests were planned."""
-    plan, names = carrying_out.plan, []
-
-    def noted(*arguments):
-        names.append(threading.current_thread().name)
-        return plan(*arguments)
-
-    monkeypatch.setattr(carrying_out, "plan", noted)
-    return names
-
-
-def test_what_is_quick_is_planned_where_requests_come_in_and_what_is_not_elsewhere(
-    bench, planning_threads, monkeypatch
-):
-    for unit in ("u0", "u1", "u2"):
-        assert bench.ask(unit).result().status_code == 201
-    assert not any("commit" in name for name in planning_threads)
-    assert bench.people.submit(bench.api, "POST", ASK + "/many", {"units": ["u3", "u4"]}).result().status_code == 200
-    monkeypatch.setattr(group_commit, "_LONGEST_HERE", 0.0)
-    assert bench.ask("u5").result().status_code == 201
-    assert all("commit" in name for name in planning_threads[3:]) and len(planning_threads) == 5
-    assert bench.api.data("GET", path_of("x", "verify"))["n_decisions"] == 7
-
-
-def test_while_another_process_writes_the_event_loop_goes_on(bench, planning_threads):
+def test_while_another_process_writes_the_event_loop_goes_on(bench):
     with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         waiting = [bench.ask(f"u{i}") for i in range(5)]
@@ -212,23 +186,6 @@ def test_while_another_process_writes_the_event_loop_goes_on(bench, planning_thr
         assert not any(one.done() for one in waiting)
         other.execute("ROLLBACK")
     assert {one.result().status_code for one in waiting} == {201}
-    assert "commit" in planning_threads[0]
-
-
-def test_an_error_while_preparing_ends_no_queue(bench, monkeypatch):
-    assert bench.ask("u0").result().status_code == 201
-
-    def out_of_memory(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(group_commit, "prepare", out_of_memory)
-    assert [bench.ask(f"u{i}").result().status_code for i in range(1, 4)] == [201] * 3
-
-
-def test_a_connection_is_as_patient_after_a_prepared_transaction_as_before(bench):
-    assert bench.ask("u0").result().status_code == 201
-    with bench.here.service.store.database.engine.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
 
 
 def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
@@ -394,6 +351,38 @@ def test_experiments_do_not_wait_for_each_other_on_postgresql(postgresql_url):
         holder.commit()
         assert {one.result().status_code for one in held} == {200, 201}
         assert api.data("GET", path_of("slow", "verify"))["n_decisions"] == 21
+
+
+def test_more_locked_experiments_than_threads_keep_nobody_else_waiting_on_postgresql(postgresql_url):
+    store, n_locked = eq.open_store(postgresql_url), 40
+    for name in ("free", *(f"locked {i}" for i in range(n_locked))):
+        eq.Experiment.create(store, name, arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    with (
+        serving_here(store, Settings(open=True, wait_seconds=60)) as here,
+        closing(Api(here.url)) as api,
+        psycopg.connect(postgresql_url) as holder,
+        ThreadPoolExecutor(2 * n_locked) as people,
+    ):
+        api.http.timeout = 120
+        api.data("POST", path_of("free", "assignments"), {"unit": "first"})
+        holder.execute("SELECT 1 FROM experiments WHERE name LIKE 'locked%' FOR UPDATE")
+        held = []
+        for number in range(n_locked):
+            name = f"locked {number}"
+            held.append(people.submit(api, "POST", path_of(name, "assignments"), {"unit": "ada"}))
+            held.append(people.submit(api, "POST", path_of(name, "assignments", "many"), {"units": ["bob", "eve"]}))
+        commit = here.service.group_commit
+        until = time.monotonic() + 60
+        while sum(queue.is_busy for queue in commit._queues.values()) < n_locked:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        for number in range(5):  # with all threads taken, these would wait until the lock is given up after 150 s
+            assert api.data("POST", path_of("free", "assignments"), {"unit": f"u{number}"})["new"]
+        assert not any(one.done() for one in held)
+        holder.commit()
+        assert {one.result().status_code for one in held} == {200, 201}
+        for one in held[::2]:
+            assert one.result().json()["new"]
 
 
 def test_what_postgresql_says_of_a_row_it_does_not_take_is_not_logged(postgresql_url, caplog):

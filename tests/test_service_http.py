@@ -13,12 +13,14 @@ from contextlib import closing, suppress
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from patience import BUSY
 from service_api import Api, checked, path_of
 from service_runner import serving_here
 from tools import need
 
 import equipoise as eq
+from equipoise.http_api import SMALL_BODY
 from equipoise.service import Settings, middleware
 from equipoise.service.api_keys import create_key
 from equipoise.service.json_bodies import duplicate_key
@@ -146,6 +148,9 @@ WITH_BODIES = [
 @pytest.mark.parametrize(("method", "path"), WITH_BODIES)
 def test_a_body_that_is_no_json_is_refused_and_said_so(api, method, path):
     for body in NOT_JSON:
+        if len(body) > SMALL_BODY:  # too large for most, and otherwise only the first that is wrong with it is reported
+            assert api(method, path, body).status_code in (400, 413, 422)
+            continue
         told = api.refused(400, "InvalidInput", method, path, body)
         assert told.startswith("the body must be JSON; "), body[:50]
         assert len(told) < 200
@@ -201,7 +206,10 @@ def test_validation_names_the_place_and_what_was_got(api, method, path, body, to
 
 
 def test_long_input_is_not_sent_back_whole(api):
-    assert len(api.refused(422, "InvalidInput", "POST", ASK, {"unit": "a", "attributes": "b" * 100_000})) < 300
+    long = {"unit": "a", "attributes": "b" * 60_000}
+    assert len(api.refused(422, "InvalidInput", "POST", ASK, long)) < 300
+    told = api.refused(422, "InvalidInput", "POST", f"{ASK}/many", {"units": ["a", long, *["b" * 400] * 300]})
+    assert told == "units[1].attributes: expected object or null; got string"
 
 
 def test_bodies_must_say_that_they_are_json(api):
@@ -248,7 +256,7 @@ def test_addresses_and_methods_that_do_not_exist(api):
     for path in ("/nothing", "/experiments/", "/experiments/x/", "/experiments//status", "/experiments/x/nothing"):
         assert "/docs" in api.refused(404, None, "GET", path)
     for method, path, allowed in (
-        ("DELETE", "/experiments/x", {"GET", "HEAD"}),
+        ("PUT", "/experiments/x", {"DELETE", "GET", "HEAD"}),
         ("PATCH", ASK, {"POST"}),
         ("GET", ASK, {"POST"}),
         ("HEAD", ASK, {"POST"}),
@@ -269,8 +277,10 @@ def test_addresses_and_methods_that_do_not_exist(api):
 def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives(here, api):
     body = json.dumps({"unit": "a", "attributes": {"x": "y" * 250_000}}).encode()
     for size in (body, body * 40):
-        told = api.refused(413, "InvalidInput", "POST", ASK, size)
-        assert "250,000" in told
+        for path, most in ((ASK, "65,536"), (TELL, "65,536"), (f"{ASK}/many", "250,000")):
+            told = api.refused(413, "InvalidInput", "PUT" if path == TELL else "POST", path, size)
+            assert f"may have at most {most} bytes; got {len(size):,}" in told
+    assert "at most 1,024 bytes" in api.refused(413, "InvalidInput", "POST", path_of("x", "pause"), b" " * 2_000)
     connection = http.client.HTTPConnection("127.0.0.1", here[0].port, timeout=10)
     with closing(connection):
         headers = {"authorization": f"Bearer {here[1]}", "content-type": "application/json"}
@@ -280,9 +290,32 @@ def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives(here, a
 
 
 def test_a_body_just_small_enough_is_read_whole(api):
-    fill = 250_000 - len(b'{"unit": "ada"}')
-    assert api("POST", ASK, b'{"unit": "ada"' + b" " * fill + b"}").status_code == 200
-    assert api("POST", ASK, b'{"unit": "ada"' + b" " * (fill + 1) + b"}").status_code == 413
+    for path, body, most in ((ASK, b'{"unit": "ada"', 65_536), (f"{ASK}/many", b'{"units": ["ada"]', 250_000)):
+        fill = most - len(body) - 1
+        assert api("POST", path, body + b" " * fill + b"}").status_code == 200
+        assert api("POST", path, body + b" " * (fill + 1) + b"}").status_code == 413
+
+
+def test_a_unit_with_the_longest_of_everything_fits_however_it_is_written(api):
+    body = {"unit": "\U0001f9d1" * 500, "attributes": {"\U0001f9d1" * 10: "\U0001f9d1" * 820}}
+    assert api("POST", ASK, json.dumps(body, indent=4).encode()).status_code == 201
+    path = path_of("x", "assignments", body["unit"])
+    api.data("PUT", f"{path}/reward", {"reward": 0.5})
+    api.data("POST", f"{path}/corrections", json.dumps({"reward": 0.25, "reason": "\U0001f9d1" * 2_000}).encode())
+
+
+def test_who_may_not_do_it_is_refused_before_the_body_is_waited_for(here):
+    store = here[0].service.store
+    reader = create_key(store, role="reader")[1]
+    for key, path, status in (
+        (reader, ASK, b"403"),
+        (here[1], "/nowhere", b"404"),
+        (here[1], "/experiments/x", b"405"),
+    ):
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 9999\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+            connection.sendall(head.encode())
+            assert connection.recv(65_536).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize(
@@ -393,21 +426,81 @@ def test_curl_may_ask_for_http_2(here):
     assert json.loads(done.stdout)["unit"] == "curl"
 
 
-def test_a_head_in_pieces_with_such_a_wish_is_answered_once_and_the_connection_ends(here):
-    inside = f"GET /experiments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {here[1]}\r\n\r\n".encode()
-    head, _ = _request(here, "x", *UPGRADE)
-    head = head.replace(b"Content-Length: 13", b"Content-Length: %d" % len(inside))
+@pytest.mark.parametrize("step", [1, 50, 10_000])
+def test_such_wishes_among_requests_sent_without_waiting_lose_no_answer(here, step):
+    """Before, between and after others, with a body and without, in pieces of any size."""
+    requests, units = b"", []
+    for number, more in enumerate([UPGRADE, (), UPGRADE, UPGRADE, (), UPGRADE]):
+        units.append(f"among-{step}-{number}")
+        requests += b"".join(_request(here, units[-1], *more))
+        requests += b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    requests += b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
-        connection.sendall(head[:50])
-        time.sleep(0.1)
-        connection.sendall(head[50:])
-        time.sleep(0.1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(requests), step):
+            connection.sendall(requests[start : start + step])
         said = b""
-        with suppress(OSError):
-            connection.sendall(inside)
+        while piece := connection.recv(65_536):
+            said += piece
+    answers = [_head_and_body(b"HTTP/1.1 " + answer) for answer in said.split(b"HTTP/1.1 ")[1:]]
+    assert [body.get("unit", "ok") for _, _, body in answers] == [
+        *(one for unit in units for one in (unit, "ok")),
+        "ok",
+    ]
+
+
+def test_a_body_that_looks_like_a_request_stays_a_body_whoever_wishes_for_another_protocol(here):
+    inside = f"GET /experiments HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {here[1]}\r\n\r\n".encode()
+    head, _ = _request(here, "x", *UPGRADE, b"Connection: close")
+    head = head.replace(b"Content-Length: 13", b"Content-Length: %d" % len(inside))
+    for pieces in ([head + inside], [head[:50], head[50:], inside]):
+        with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+            said = b""
+            for piece in pieces:
+                connection.sendall(piece)
             while piece := connection.recv(65_536):
                 said += piece
-    assert said.count(b"HTTP/1.1 ") == 1 and b"connection: close" in said
+        assert said.startswith(b"HTTP/1.1 400 ") and said.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_tunnel_is_refused(here):
+    for target in (b"localhost:443", b"/healthz"):
+        answer = raw(here, b"CONNECT %b HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03\x01" % target)
+        assert answer.startswith(b"HTTP/1.1 400 ") and answer.count(b"HTTP/1.1 ") == 1
+
+
+# Trailers
+
+CHUNKED = b"Host: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+def _chunked(head, body, trailers):
+    chunk = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
+    return b"POST %b HTTP/1.1\r\n" % ASK.encode() + CHUNKED + head + b"\r\n" + chunk + trailers + b"\r\n"
+
+
+def test_trailers_do_not_count_as_headers(here):
+    body, key = b'{"unit": "trailer"}', f"Authorization: Bearer {here[1]}\r\n".encode()
+    kind, close = b"Content-Type: application/json\r\n", b"Connection: close\r\n"
+    assert raw(here, _chunked(kind + close, body, key)).startswith(b"HTTP/1.1 401 ")
+    assert raw(here, _chunked(key + close, body, kind)).startswith(b"HTTP/1.1 415 ")
+    named = raw(here, _chunked(key + kind + close, body, b"X-Request-Id: chosen\r\nContent-Encoding: gzip\r\n"))
+    assert named.startswith(b"HTTP/1.1 201 ") and b"chosen" not in named
+    two = _chunked(key + kind, body, b"Upgrade: h2c\r\nConnection: Upgrade\r\n") + _chunked(
+        key + kind + close, body, b""
+    )
+    assert raw(here, two).count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_trailers_without_end_are_cut_off(here):
+    """Nobody needs a key for them: the answer is long given."""
+    with socket.create_connection(("127.0.0.1", here[0].port), timeout=10) as connection:
+        connection.sendall(_chunked(b"", b"{}", b"X-Long: ")[:-2])
+        sent = 0
+        with suppress(OSError):
+            while sent < 100_000_000:
+                sent += connection.send(b"x" * 100_000)
+    assert sent < 100_000_000
 
 
 def test_an_answer_to_head_has_no_body():
@@ -499,10 +592,33 @@ def test_health_needs_no_key_and_readiness_tells_of_the_store(tmp_path):
         for _ in range(2):
             assert "cannot be reached" in api.refused(503, "StoreUnavailable", "POST", ASK, {"unit": "bob"})
         assert nobody.data("GET", "/healthz") == {"status": "ok"}
+        here.service._written_at = float("-inf")  # else a write of the last second would do
+        assert "cannot be reached or written" in nobody.refused(503, "StoreUnavailable", "GET", "/readyz")
         assert api("GET", path_of("x", "assignments", "bob")).status_code in (404, 503)
         (tmp_path / "y.db").rename(tmp_path / "x.db")
         assert api.data("POST", ASK, {"unit": "bob"})["new"]
         assert nobody.data("GET", "/readyz") == {"status": "ok"}
+
+
+def test_a_store_that_can_only_be_read_is_not_ready(tmp_path):
+    store = eq.open_store(f"sqlite:///{tmp_path}/x.db")
+    with serving_here(store, Settings()) as here, closing(Api(here.url)) as nobody:
+        assert nobody.data("GET", "/readyz") == {"status": "ok"}
+        sa.event.listen(store.database.engine, "checkout", lambda driver, *_: driver.execute("PRAGMA query_only = 1"))
+        here.service._written_at = float("-inf")
+        nobody.refused(503, "StoreUnavailable", "GET", "/readyz")
+
+
+def test_a_store_that_somebody_else_writes_to_is_ready(tmp_path, monkeypatch):
+    monkeypatch.setattr("equipoise.service.service._LOOK_SECONDS", 0.3)
+    store = eq.open_store(f"sqlite:///{tmp_path}/x.db")
+    with serving_here(store, Settings()) as here, closing(Api(here.url)) as nobody:
+        nobody.data("GET", "/readyz")
+        with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            here.service._written_at = float("-inf")
+            assert [nobody.data("GET", "/readyz") for _ in range(3)] == [{"status": "ok"}] * 3
+            other.execute("ROLLBACK")
 
 
 # Pages of strangers

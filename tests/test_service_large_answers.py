@@ -9,7 +9,7 @@ from contextlib import closing
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from endurance import given_short_and_full
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from service_api import Api, path_of
@@ -114,11 +114,11 @@ def test_a_large_body_is_read_elsewhere(here, api, monkeypatch):
         api.refused(404, "UnknownUnit", "POST", path_of("x", "rewards", "many"), {"rewards": rewards})
     large = b'{"rewards": [' + b" " * 200_000
     assert "JSON" in api.refused(400, "InvalidInput", "POST", path_of("x", "rewards", "many"), large)
-    assert [name.startswith("equipoise-work") for name in read] == [False, True, True]
+    assert [name.startswith("equipoise-decode") for name in read] == [False, True, True]
 
 
 def test_who_sends_a_large_body_when_there_is_too_much_to_do_is_told_to_come_again(here, api, monkeypatch):
-    monkeypatch.setattr(here.service._threads, "_most", 0)
+    monkeypatch.setattr(here.service._decoding, "_most", 0)
     large = {"rewards": [{"unit": f"nobody knows {i}", "reward": 1} for i in range(9_000)]}
     answer = api("POST", path_of("x", "rewards", "many"), large)
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
@@ -214,8 +214,10 @@ VALUES = st.floats() | st.none() | st.integers(-5, 5) | st.text(max_size=3)
 ROWS = st.lists(VALUES | st.dictionaries(st.text(max_size=2), st.booleans()) | st.lists(VALUES), max_size=30)
 
 
-@given(
-    data=st.dictionaries(st.text(max_size=3), ROWS | ROWS.map(tuple) | st.integers() | st.text(max_size=5), max_size=4)
+@given_short_and_full(
+    60,
+    200,
+    st.dictionaries(st.text(max_size=3), ROWS | ROWS.map(tuple) | st.integers() | st.text(max_size=5), max_size=4),
 )
 def test_in_pieces_it_is_the_same(data):
     with pytest.MonkeyPatch.context() as patch:

@@ -18,7 +18,7 @@ from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
 import equipoise as eq
-from equipoise.service import Settings, ThreadedService
+from equipoise.service import Settings, ThreadedService, streaming
 from equipoise.service.api_keys import create_key
 
 SECONDS = 0.5
@@ -156,9 +156,9 @@ def tight():
     with serving_here(store, settings) as here, closing(Api(here.url, key)) as api:
 
         def request(n_bytes):
-            start = PUT.replace(b"/experiments", path_of("x", "assignments").encode())
+            start = PUT.replace(b"/experiments", path_of("x", "assignments", "many").encode())
             start += b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: %d\r\n\r\n" % MOST
-            return start + (b'{"unit": "ada"' + b" " * (MOST - 15) + b"}")[:n_bytes]
+            return start + (b'{"units": ["ada"]' + b" " * (MOST - 18) + b"}")[:n_bytes]
 
         yield here, api, request
 
@@ -203,9 +203,9 @@ def test_bodies_are_forgotten_however_their_requests_end(tight):
     becomes_free(here, request)
     # Too much of it comes, it is no JSON, or not what is expected.
     chunked = {"content": iter([b" " * 200_000] * 2), "headers": {"content-type": "application/json"}}
-    api.refused(413, "InvalidInput", "POST", path_of("x", "assignments"), **chunked)
-    api.refused(400, "InvalidInput", "POST", path_of("x", "assignments"), b" " * 200_000)
-    api.refused(422, "InvalidInput", "POST", path_of("x", "assignments"), b'"%b"' % (b"x" * 200_000))
+    api.refused(413, "InvalidInput", "POST", path_of("x", "assignments", "many"), **chunked)
+    api.refused(400, "InvalidInput", "POST", path_of("x", "assignments", "many"), b" " * 200_000)
+    api.refused(422, "InvalidInput", "POST", path_of("x", "assignments", "many"), b'"%b"' % (b"x" * 200_000))
     becomes_free(here, request)
     # One that was refused for the sake of others; it may be sent again on the same connection.
     with connected(here) as first, connected(here) as second:
@@ -225,7 +225,7 @@ def test_bodies_are_forgotten_however_their_requests_end(tight):
 def test_what_is_open_to_all_takes_no_large_bodies(here, path):
     for framing in (b"content-length: 2000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n7d0\r\n" + b"x" * 2000):
         with connected(here) as connection:
-            connection.sendall(b"POST " + path + b" HTTP/1.1\r\nhost: localhost\r\n" + framing)
+            connection.sendall(b"GET " + path + b" HTTP/1.1\r\nhost: localhost\r\n" + framing)
             assert connection.recv(65_536).startswith(b"HTTP/1.1 413 ")
 
 
@@ -237,43 +237,44 @@ def test_only_what_is_named_is_open_to_all(here):
 
 
 @pytest.fixture
-def large_answer(monkeypatch):
-    """A connection whose client has little room, and a request whose answer has more than thirteen megabytes."""
+def large_answer(monkeypatch, unread_seconds):
+    """A server, a connection whose client has little room, and a request whose answer has over thirteen megabytes."""
     monkeypatch.setattr("equipoise.service.handlers.MOST_DETAILS", 10**9)
     store = eq.open_store("memory:")
     key = create_key(store, role="admin")[1]
     experiment = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
-    experiment.ask_many((f"u{i}", {"note": "x" * 1_500}) for i in range(9_000))
-    with serving_here(store, Settings()) as here, connected(here) as connection:
-        head = f"GET {path_of('x', 'events')}?limit=9000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
+    experiment.ask_many((f"u{i}", {"note": "x" * 9_900}) for i in range(1_350))
+    with serving_here(store, Settings(unread_seconds=unread_seconds)) as here, connected(here) as connection:
+        head = f"GET {path_of('x', 'events')}?limit=1350 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n"
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         connection.settimeout(60)
-        yield connection, head.encode()
+        yield here, connection, head.encode()
 
 
-def test_who_does_not_read_an_answer_is_cut_off(large_answer, monkeypatch):
-    monkeypatch.setattr("equipoise.service.http_protocol._UNREAD_SECONDS", 0.5)
-    connection, request = large_answer
+@pytest.mark.parametrize("unread_seconds", [0.5])
+def test_who_does_not_read_an_answer_is_cut_off(large_answer):
+    here, connection, request = large_answer
     connection.sendall(request)
     read = len(connection.recv(1))  # it has begun
-    time.sleep(3)
+    wait_until(lambda: not here.connections)
     with suppress(ConnectionError):
         while piece := connection.recv(2**20):
             read += len(piece)
     assert read < 13_000_000
 
 
-def test_who_reads_an_answer_slowly_but_steadily_gets_all_of_it(large_answer, monkeypatch):
-    # What is taken shows in steps of a megabyte or two, which come every two seconds.
-    monkeypatch.setattr("equipoise.service.http_protocol._UNREAD_SECONDS", 2 + BUSY)
-    connection, request = large_answer
+# What is taken shows in steps of a megabyte or two, which come every second.
+@pytest.mark.parametrize("unread_seconds", [1 + BUSY])
+def test_who_reads_an_answer_slowly_but_steadily_gets_all_of_it(large_answer, unread_seconds):
+    _, connection, request = large_answer
+    seconds = 1.5 * unread_seconds
     connection.sendall(request)
     started, read = time.monotonic(), 0
     while read < 13_000_000:
         piece = connection.recv(100_000)
         assert piece, f"cut off after {read:,} bytes"
         read += len(piece)
-        time.sleep(max(0.0, started + 12 * read / 13_000_000 - time.monotonic()))
+        time.sleep(max(0.0, started + seconds * read / 13_000_000 - time.monotonic()))
 
 
 def test_a_connection_that_says_nothing_is_cut_off(here):
@@ -449,7 +450,7 @@ def test_an_export_that_nobody_reads_ends_with_its_client(tmp_path):
     made.ask_many((f"u{i}", {"x": "y" * 8_000}) for i in range(1_500))
 
     def exports():
-        return [thread for thread in threading.enumerate() if thread.name == "equipoise-export"]
+        return list(streaming._running)
 
     with serving_here(store, Settings()) as here, closing(Api(here.url, key)) as api:
         with socket.socket() as connection:
@@ -513,3 +514,112 @@ def test_idle_connections_delay_nobody(tmp_path, capsys, most):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with capsys.disabled():
         print(f" {number:,} idle connections")
+
+
+def test_large_bodies_are_decoded_one_at_a_time_and_never_where_others_are_answered(monkeypatch):
+    """While somebody sends nothing but large bodies, at most one of them is being decoded, on a thread of its own."""
+    from equipoise.service import dispatch
+
+    inner, counting = dispatch.decode_body, threading.Lock()
+    at_once, most_at_once, threads = 0, 0, set()
+
+    def noting(decoder, body, most):
+        nonlocal at_once, most_at_once
+        if len(body) > 16_384:
+            with counting:
+                at_once += 1
+                most_at_once = max(most_at_once, at_once)
+                threads.add(threading.current_thread().name)
+        try:
+            return inner(decoder, body, most)
+        finally:
+            if len(body) > 16_384:
+                with counting:
+                    at_once -= 1
+
+    monkeypatch.setattr(dispatch, "decode_body", noting)
+    store = eq.open_store("memory:")
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+    large = b'{"units": [{"unit": "a", "attributes": {' + b",".join(b'"%d": 0' % i for i in range(50_000)) + b"}}]}"
+    with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
+
+        def send():
+            with closing(Api(here.url)) as large_api:
+                for _ in range(3):
+                    assert large_api("POST", path_of("x", "assignments", "many"), large).status_code in (422, 503)
+                    assert large_api("POST", path_of("x", "assignments"), large).status_code == 413
+
+        senders = [threading.Thread(target=send) for _ in range(6)]
+        for sender in senders:
+            sender.start()
+        while any(sender.is_alive() for sender in senders):
+            assert api("POST", path_of("x", "assignments"), {"unit": "ada"}).status_code in (200, 201)
+        for sender in senders:
+            sender.join()
+    assert most_at_once == 1 and all(name.startswith("equipoise-decode") for name in threads)
+
+
+def test_a_body_of_very_many_values_is_refused_without_being_decoded(monkeypatch):
+    with serving_here(eq.open_store("memory:"), Settings(open=True)) as here, closing(Api(here.url)) as api:
+        for body in (b'{"units": [' + b"[]," * 200_000, b'{"units": [' + b'"a",' * 400_000 + b'"a"]}'):
+            told = api.refused(422, "InvalidInput", "POST", path_of("x", "assignments", "many"), body)
+            assert told.startswith("a body may have at most 300,000 values; got about 4")
+
+
+def test_bodies_with_one_key_leave_room_for_those_with_others():
+    store = eq.open_store("memory:")
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1).ask("ada")
+    keys = [create_key(store, role="assigner")[1] for _ in range(2)]
+    most = 100_000
+    body = b'{"units": ["ada"]' + b" " * (most - 18) + b"}"
+    settings = Settings(body_bytes=most, bytes_in_flight=4 * most, body_seconds=2 * BUSY)
+    with serving_here(store, settings) as here, ExitStack() as stack:
+
+        def begun(key, n_bytes):
+            connection = stack.enter_context(connected(here))
+            head = PUT.replace(b"/experiments", path_of("x", "assignments", "many").encode())
+            connection.sendall(head + b"authorization: Bearer %b\r\ncontent-length: %d\r\n\r\n" % (key.encode(), most))
+            connection.sendall(body[:n_bytes])
+            return connection
+
+        begun(keys[0], most - 1)
+        wait_until(lambda: begun(keys[0], most).recv(65_536).startswith(b"HTTP/1.1 503 "))
+        assert begun(keys[1], most).recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.endurance
+def test_others_hardly_notice_who_sends_large_bodies_all_the_time(tmp_path):
+    """Compared with as many small requests of that client, others wait at most some times longer."""
+    store = eq.open_store(f"sqlite:///{tmp_path}/x.db")
+    eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1).ask("ada")
+    keys = [create_key(store, role="assigner")[1] for _ in range(2)]
+    large = b'{"units": [{"unit": "a", "attributes": {' + b",".join(b'"%x": 0' % i for i in range(290_000)) + b"}}]}"
+    path = path_of("x", "assignments")
+    with serving_here(store, Settings()) as here:
+
+        def waits(misbehave):
+            over = threading.Event()
+
+            def busy():
+                with closing(Api(here.url, keys[0])) as api:
+                    while not over.is_set():
+                        misbehave(api)
+
+            busy_ones = [threading.Thread(target=busy) for _ in range(4)]
+            for one in busy_ones:
+                one.start()
+            took = []
+            with closing(Api(here.url, keys[1])) as api:
+                for number in range(300):
+                    started = time.monotonic()
+                    assert api("POST", path, {"unit": f"u{number}"}).status_code in (200, 201)
+                    took.append(time.monotonic() - started)
+            over.set()
+            for one in busy_ones:
+                one.join()
+            return statistics.quantiles(took, n=100)[98]
+
+        usual = waits(lambda api: api("POST", path, {"unit": "ada"}))
+        wrong_place = waits(lambda api: api("POST", path, large))
+        bulk = waits(lambda api: api("POST", f"{path}/many", large))
+    assert wrong_place < 20 * usual + BUSY and bulk < 20 * usual + 2 * BUSY

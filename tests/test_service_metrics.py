@@ -18,8 +18,16 @@ from equipoise.service import Settings
 from equipoise.service import prometheus as metrics_module
 from equipoise.service.api_keys import create_key
 from equipoise.service.prometheus import Metrics
+from equipoise.store.postgresql import PostgreSQLTransaction
+from equipoise.store.sqlite import SQLiteTransaction
 
 ASSIGN, REWARD = "/experiments/{name}/assignments", "/experiments/{name}/assignments/{unit}/reward"
+
+
+@pytest.fixture(autouse=True)
+def _time_for_all_targets(monkeypatch):
+    """The first may have to wait for the compiler; a server is warmed up before."""
+    monkeypatch.setattr("equipoise.experiment.overview._TARGET_SECONDS", 600)
 
 
 def samples(text):
@@ -124,14 +132,14 @@ def test_buckets_only_grow_and_end_with_the_count():
 
 def test_scrapers_that_come_at_the_same_time_cause_one_look_into_the_store(monkeypatch):
     """Also when it takes longer than they wait."""
-    looks, go_on, lines = [], threading.Event(), metrics_module._experiments
+    looks, go_on, lines = [], threading.Event(), metrics_module._gauge_lines
 
-    def held(store):
+    def held(overviews):
         looks.append(1)
         go_on.wait(60)
-        yield from lines(store)
+        yield from lines(overviews)
 
-    monkeypatch.setattr(metrics_module, "_experiments", held)
+    monkeypatch.setattr(metrics_module, "_gauge_lines", held)
     store = eq.open_store("memory:")
     eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
     with (
@@ -177,3 +185,54 @@ def test_requests_are_counted_while_the_numbers_are_read():
     counts = metrics._counts()
     metrics.observe_batch("x", 1, 0.1)
     assert sum(counts["batch_size"][0]) == sum(metrics.batch_size.counts) - 1
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    return f"sqlite:///{tmp_path}/x.db" if request.param == "sqlite" else request.getfixturevalue("postgresql_url")
+
+
+def test_experiments_are_read_with_as_many_statements_however_many_there_are(url, monkeypatch):
+    ran = []
+    with eq.open_store(url) as store:
+
+        def scrape():
+            ran.clear()
+            return samples(Metrics(store).text())
+
+        kind = {"sqlite": SQLiteTransaction, "postgresql": PostgreSQLTransaction}[url.partition(":")[0]]
+        inner = kind.execute
+        monkeypatch.setattr(kind, "execute", lambda self, *given: ran.append(given[0]) or inner(self, *given))
+        for number in range(20):
+            made = eq.Experiment.create(
+                store,
+                f"x{number}",
+                arms=["a", "b", "c"],
+                policy=eq.ForcingBalance(reward_weight=0.5),
+                missing=eq.WaitForReward(window_seconds=1e-3) if number % 2 else None,
+                seed=1,
+            )
+            made.ask_many([f"u{i}" for i in range(number)])
+            made.tell_many([(f"u{i}", i % 3) for i in range(0, number, 2)])
+            if number in (0, 19):
+                found = scrape()
+                assert len(ran) == 2
+        for listed in eq.Experiment.list(store):
+            status = eq.Experiment.open(store, listed.name).status()
+            for state in ("assigned", "rewarded", "pending", "overdue", "dropped"):
+                shown = value(found, "equipoise_units", experiment=listed.name, state=state)
+                assert shown == getattr(status, f"n_{state}"), (listed.name, state)
+            for arm in status.arms:
+                for shares, share in (("actual", arm.actual_share), ("target", arm.target_share)):
+                    labels = {"experiment": listed.name, "arm": arm.arm, "kind": shares}
+                    assert found.get(("equipoise_arm_share", frozenset(labels.items()))) == share
+
+
+def test_a_damaged_experiment_hides_no_other():
+    with eq.open_store("memory:") as store:
+        for name in ("damaged", "fine"):
+            eq.Experiment.create(store, name, arms=["a", "b"], policy=eq.Uniform(), seed=1).ask("ada")
+        store.change(None, lambda one: one.execute("UPDATE experiments SET configuration = '{' WHERE name = 'damaged'"))
+        found = samples(Metrics(store).text())
+    assert value(found, "equipoise_units", experiment="fine", state="assigned") == 1
+    assert value(found, "equipoise_units", experiment="damaged", state="assigned") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -52,12 +53,15 @@ TABLE = [
     Row("GET", E + "/what-if", READER, rest="?reward_weight=0.5"),
     Row("GET", E + "/verify", READER),
     Row("POST", E + "/rebuild", ADMIN),
+    Row("DELETE", E, ADMIN),
     Row("POST", E + "/assignments", ASSIGNER, {"unit": "bob"}),
     Row("POST", E + "/assignments/many", ASSIGNER, {"units": ["bob", "eve"]}),
     Row("GET", E + "/assignments/{unit}", ALL),
     Row("PUT", E + "/assignments/{unit}/reward", ASSIGNER, {"reward": 1}),
     Row("POST", E + "/rewards/many", ASSIGNER, {"rewards": [{"unit": "ada", "reward": 1}]}),
     Row("POST", E + "/assignments/{unit}/corrections", ADMIN, {"reward": 1, "reason": "x"}),
+    Row("POST", E + "/assignments/{unit}/withdrawal", ADMIN, {"reason": "x"}),
+    Row("DELETE", E + "/assignments/{unit}", ADMIN),
     Row("POST", E + "/pause", ADMIN),
     Row("POST", E + "/resume", ADMIN),
     Row("POST", E + "/stop", ADMIN),
@@ -133,7 +137,8 @@ def keys(here):
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.method} {row.route}")
 def test_every_kind_of_key_may_do_what_its_role_says_and_nothing_else(here, keys, row):
     store, name = here.service.store, f"{row.method} {row.route}"
-    make_experiment(store, name)
+    if (row.method, row.route) != ("DELETE", E):
+        make_experiment(store, name)
     before = len(list(eq.Experiment.open(store, "elsewhere").events()))
     bound = {f"{role} here": create_key(store, role=role, experiment=name)[1] for role in sorted(ALL)}
     here.service.keys.read()
@@ -141,10 +146,18 @@ def test_every_kind_of_key_may_do_what_its_role_says_and_nothing_else(here, keys
     place = place.replace("{unit}", "ada").replace("{arm}", "a").replace("{file}", "swagger-ui.css") + row.rest
     for number, (kind, key) in enumerate((keys | bound).items()):
         body = row.body
+        if (row.method, row.route) == ("DELETE", E):  # only without rewards, and each time another
+            with contextlib.suppress(eq.UnknownExperiment):
+                eq.Experiment.open(store, name).delete()
+            eq.Experiment.create(store, name, arms=["a", "b"], policy=POLICY, seed=1)
         if (row.method, row.route) == ("POST", "/experiments"):
             body = {"name": name, "arms": ["a", "b"], "policy": POLICY.to_dict(), "seed": 1}
         elif row.route.endswith("/arms"):
             body = {"name": f"new {number}"}
+        if (row.method, row.route) == ("DELETE", E + "/assignments/{unit}"):  # only once it is withdrawn
+            experiment = eq.Experiment.open(store, name)
+            experiment.ask("ada")
+            experiment.withdraw("ada", "left")
         with closing(Api(here.url, key)) as api:
             answer = api(row.method, place, body)
             expected = is_asked(row, kind)
@@ -244,7 +257,8 @@ def test_a_server_notices_new_and_revoked_keys_and_tells_no_secrets(store, form)
             for api in (old, new):
                 for row in TABLE:
                     place = row.route.format(name="x", unit=unit.replace(" ", "%20"), arm="a", file="swagger-ui.css")
-                    if not place.endswith(("finish", "stop", "pause", "retire", "docs", ".css")):
+                    spared = ("finish", "stop", "pause", "retire", "docs", ".css", "withdrawal")
+                    if row.method != "DELETE" and not place.endswith(spared):
                         api(row.method, place + row.rest, row.body)
                 api("PUT", path_of("x", "assignments", unit, "reward"), {"reward": 5})  # a conflict
                 api("PUT", path_of("x", "assignments", unit + "?", "reward"), {"reward": 5})  # not found

@@ -8,8 +8,6 @@ import shlex
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -19,8 +17,9 @@ from pathlib import Path
 import httpx
 import pytest
 from command_runner import Runner
+from patience import HANGS
 from service_api import Api, path_of
-from service_runner import ENVIRONMENT, running_service, serving_here
+from service_runner import running_service, serving_here
 
 import equipoise as eq
 from equipoise.service import Settings
@@ -44,13 +43,14 @@ def key(path):
         return create_key(store, role="admin")[1]
 
 
-def run(*arguments, env=ENVIRONMENT):
-    command = [sys.executable, "-m", "equipoise.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """The command, run in this process."""
+    return Runner(monkeypatch, capsys)
 
 
-def wait_until(condition, seconds):
-    until = time.monotonic() + seconds
+def wait_until(condition):
+    until = time.monotonic() + HANGS
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -68,18 +68,18 @@ def is_alive(pid):
         return False
 
 
-def test_it_says_where_it_listens_and_how_to_make_a_key_which_works_at_once(path):
+def test_it_says_where_it_listens_and_how_to_make_a_key_which_works_at_once(path, run):
     started = time.monotonic()
     with running_service(f"sqlite:///{path}") as service:
         with closing(Api(service.url)) as api:
             assert api.data("GET", "/readyz") == {"status": "ok"}
-            assert time.monotonic() - started < 20
-            wait_until(lambda: f"documentation: {service.url}/docs\n" in service.said, 5)
+            assert time.monotonic() - started < HANGS
+            wait_until(lambda: f"documentation: {service.url}/docs\n" in service.said)
             command = re.search(r"no key yet; make one in another terminal: equipoise (.+)\n", service.said)[1]
             api.refused(401, "NotAuthenticated", "GET", "/experiments")
         made = run(*shlex.split(command))
-        assert made.returncode == 0, made.stderr
-        with closing(Api(service.url, made.stdout.strip())) as api:
+        assert made.code == 0, made.err
+        with closing(Api(service.url, made.out.strip())) as api:
             assert api.data("GET", "/experiments") == {"experiments": []}
         assert service.stop() == 0
     with running_service(f"sqlite:///{path}") as service:
@@ -87,28 +87,28 @@ def test_it_says_where_it_listens_and_how_to_make_a_key_which_works_at_once(path
 
 
 @pytest.mark.parametrize("by", ["option", "environment"])
-def test_how_to_make_a_key_can_be_followed_where_the_address_has_a_password(postgresql_url, by, monkeypatch):
+def test_how_to_make_a_key_can_be_followed_where_the_address_has_a_password(postgresql_url, by, run, monkeypatch):
     url = postgresql_url.replace("postgres:@", "postgres:hidden@")
     assert url != postgresql_url
     monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
     if by == "environment":
         monkeypatch.setenv("EQUIPOISE_STORE", url)
     said = []
-    serving._look(url, Settings(), said.append)
+    serving._look(url, Settings(), said.append, create=True)
     assert not any("hidden" in line for line in said)
     command = said[-1].rpartition(": equipoise ")[2]
     assert "***" not in command
     assert ("EQUIPOISE_STORE set as here" in said[-1]) == (by == "environment")
-    made = run(*(url if word == "URL" else word for word in shlex.split(command)), env=ENVIRONMENT | dict(os.environ))
-    assert made.returncode == 0, made.stderr
-    assert made.stdout.startswith("eq_")
+    made = run(*(url if word == "URL" else word for word in shlex.split(command)))
+    assert made.code == 0, made.err
+    assert made.out.startswith("eq_")
 
 
 def test_how_to_make_a_key_can_be_followed_where_a_shell_would_read_the_address_otherwise(tmp_path):
     folder = tmp_path / "my school & others"
     folder.mkdir()
     said = []
-    serving._look(f"sqlite:///{folder}/x.db", Settings(), said.append)
+    serving._look(f"sqlite:///{folder}/x.db", Settings(), said.append, create=True)
     command = said[-1].rpartition(": equipoise ")[2]
     assert shlex.split(command)[-2:] == ["--store", f"sqlite:///{folder}/x.db"]
 
@@ -132,60 +132,62 @@ def test_how_to_make_a_key_can_be_followed_where_a_shell_would_read_the_address_
         (["--store", "sqlite:////no/such/folder/x.db"], "/no/such/folder"),
     ],
 )
-def test_it_refuses_what_cannot_be_right_before_it_starts(tmp_path, options, told, monkeypatch, capsys):
+def test_it_refuses_what_cannot_be_right_before_it_starts(tmp_path, options, told, run):
     store = [] if "--store" in options else ["--store", f"sqlite:///{tmp_path}/x.db"]
-    done = Runner(monkeypatch, capsys)("serve", "--port", "0", *store, *options)
+    done = run("serve", "--port", "0", *store, *options)
     assert done.code in (1, 2)
     assert told in done.err and "listens on" not in done.err
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_port_that_is_taken_is_told(tmp_path, workers):
+def test_a_port_that_is_taken_is_told(tmp_path, workers, run):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
         done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port, "--workers", workers)
-    assert done.returncode == 1
-    assert port in done.stderr and "--port" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.code == 1
+    assert port in done.err and "--port" in done.err
+    assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_two_servers_that_start_together_do_not_share_a_port(tmp_path, workers):
+def test_two_servers_that_start_together_do_not_share_a_port(tmp_path, workers, run):
     """Before any process of the first one listens."""
     with closing(open_port("127.0.0.1", 0, processes=2)) as first:
         port = str(first.getsockname()[1])
         done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--port", port, "--workers", workers)
-        assert done.returncode == 1 and "already in use" in done.stderr
+        assert done.code == 1 and "already in use" in done.err
         assert not (tmp_path / "x.db").exists()
     open_port("127.0.0.1", int(port), processes=2).close()
 
 
-def test_a_host_that_does_not_exist_is_told(tmp_path):
+def test_a_host_that_does_not_exist_is_told(tmp_path, run):
     done = run("serve", "--store", f"sqlite:///{tmp_path}/x.db", "--host", "nohost.invalid")
-    assert done.returncode == 1
-    assert "nohost.invalid" in done.stderr and "--host" in done.stderr
+    assert done.code == 1
+    assert "nohost.invalid" in done.err and "--host" in done.err
 
 
 @pytest.mark.parametrize("options", [["--workers", "2", "--open"], []])
-def test_a_store_in_memory_is_for_one_process_without_keys(options):
+def test_a_store_in_memory_is_for_one_process_without_keys(options, run):
     done = run("serve", "--store", "memory:", "--port", "0", *options)
-    assert done.returncode == 2
-    assert "belongs to one process" in done.stderr
+    assert done.code == 2
+    assert "belongs to one process" in done.err
 
 
 def test_it_ends_in_time_though_the_store_is_stuck(path, key):
-    with running_service(f"sqlite:///{path}", "--wait", "60") as service, closing(Api(service.url, key)) as api:
+    settings = Settings(wait_seconds=60, grace_seconds=1, ending_seconds=0.5)
+    with running_service(f"sqlite:///{path}", settings=settings) as service, closing(Api(service.url, key)) as api:
         api.data("POST", ASK, {"unit": "ada"})
         with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(2) as people:
             other.execute("BEGIN IMMEDIATE")
             waiting = [people.submit(api, "POST", path_of("x", "pause"))]
             waiting += [people.submit(api, "POST", ASK, {"unit": "bob"})]
-            time.sleep(0.5)
+            wait_until(lambda: "in_flight 3" in api("GET", "/metrics").text)
+            time.sleep(0.2)  # both have come to the store
             started = time.monotonic()
             assert service.stop() == 0
-            assert time.monotonic() - started < 39
+            assert time.monotonic() - started < 39  # the store lets nobody in for 60
             for one in waiting:
                 assert one.result().status_code == 503
                 assert "whether this was recorded is not known" in one.result().json()["error"]
@@ -230,13 +232,13 @@ def test_what_was_accepted_is_answered_before_it_ends(path, key, number):
             other.execute("BEGIN IMMEDIATE")  # so that everybody who writes waits
             waiting = [people.submit(api, "POST", ASK, {"unit": f"u{i}"}) for i in range(5)]
             waiting.append(people.submit(api, "POST", path_of("x", "pause")))
-            wait_until(lambda: "in_flight 7" in api("GET", "/metrics").text, 10)
+            wait_until(lambda: "in_flight 7" in api("GET", "/metrics").text)
             service.process.send_signal(number)
-            wait_until(lambda: not _accepts(service.port), 10)
+            wait_until(lambda: not _accepts(service.port))
             assert not any(one.done() for one in waiting)
             other.execute("ROLLBACK")
             assert {one.result().status_code for one in waiting} <= {200, 201, 409}
-        assert service.process.wait(20) == 0
+        assert service.process.wait(HANGS) == 0
     with eq.open_store(f"sqlite:///{path}") as store:
         experiment = eq.Experiment.open(store, "x")
         answered = [one.result().json() for one in waiting if one.result().status_code == 201]
@@ -265,7 +267,7 @@ def test_the_port_is_free_again_at_once_and_idle_connections_do_not_keep_it_from
         with socket.create_connection(("127.0.0.1", service.port)):
             started = time.monotonic()
             assert service.stop() == 0
-            assert time.monotonic() - started < 10
+            assert time.monotonic() - started < Settings().grace_seconds
 
 
 def test_several_processes_serve_count_together_and_end_together(path, key):
@@ -279,16 +281,16 @@ def test_several_processes_serve_count_together_and_end_together(path, key):
                 assert answer.status_code == 201
                 served[answer.headers["x-request-id"].split("-")[0]] += 1
         for process in served:
-            wait_until(lambda process=process: _counted(service, key).get(process) == sum(served.values()), 20)
+            wait_until(lambda process=process: _counted(service, key).get(process) == sum(served.values()))
         workers = [pid for pid in children(service.process.pid) if "spawn_main" in _command(pid)]
         assert len(workers) == 2
         os.kill(workers[0], signal.SIGKILL)  # one that dies is replaced
-        wait_until(lambda: len(set(children(service.process.pid)) - {workers[0]}) >= 2, 20)
-        wait_until(lambda: "a process died and was restarted" in service.said, 20)
-        wait_until(lambda: _accepts(service.port), 20)
+        wait_until(lambda: len(set(children(service.process.pid)) - {workers[0]}) >= 2)
+        wait_until(lambda: "a process died and was restarted" in service.said)
+        wait_until(lambda: _accepts(service.port))
         everybody = children(service.process.pid)
         assert service.stop() == 0
-        wait_until(lambda: not any(is_alive(pid) for pid in everybody), 5)
+        wait_until(lambda: not any(is_alive(pid) for pid in everybody))
     assert "Traceback" not in service.said
 
 
@@ -296,7 +298,7 @@ def test_connections_that_come_at_once_are_dealt_out_among_processes(path, key):
     with running_service(f"sqlite:///{path}", "--workers", "2") as service:
         with closing(Api(service.url, key)) as api:
             api.data("POST", ASK, {"unit": "ada"})
-        wait_until(lambda: len(_who_answers(service, 20)) == 2, 20)  # the second process may still be starting
+        wait_until(lambda: len(_who_answers(service, 20)) == 2)  # the second process may still be starting
         served = _who_answers(service, 64)
         assert min(served.values()) >= 10  # of fair coins, one of 100 million rows of 64 would not do that
 
@@ -334,10 +336,32 @@ def test_processes_of_a_server_that_was_killed_end_by_themselves(path, key):
         assert len(workers) >= 2
         os.kill(service.process.pid, signal.SIGKILL)
         service.process.wait()
-        wait_until(lambda: not any(is_alive(pid) for pid in workers), 8)
+        wait_until(lambda: not any(is_alive(pid) for pid in workers))
         with pytest.raises(httpx.ConnectError):
             httpx.get(service.url + "/healthz")
 
 
 def _command(pid):
     return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+def test_it_is_not_ready_before_it_closes_and_serves_on_until_then(path, key, options):
+    """A second signal ends the wait, so the test need not last as long as a load balancer may take."""
+    with (
+        running_service(f"sqlite:///{path}", "--drain", "3600", *options) as service,
+        closing(Api(service.url, key)) as api,
+    ):
+        api.data("POST", "/experiments", {"name": "drained", "arms": ["a", "b"], "reward_weight": 0.5})
+        assert api("GET", "/readyz").status_code == 200
+        service.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 60
+        while (answer := httpx.get(f"{service.url}/readyz", trust_env=False)).status_code == 200:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert answer.status_code == 503 and answer.json()["error"] == "the service is about to end"
+        with closing(Api(service.url, key)) as new:  # on a connection of its own
+            assert new.data("POST", path_of("drained", "assignments"), {"unit": "late"})["new"]
+        assert service.process.poll() is None
+        if not options:
+            assert service.stop() == 0

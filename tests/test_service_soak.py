@@ -170,7 +170,7 @@ MISTAKES = [
     (404, "GET", "/nowhere"),
     (404, "GET", "/experiments/nothing/status"),
     (404, "PUT", "/experiments/live/assignments/nobody/reward", {"reward": 1.0}),
-    (405, "DELETE", "/experiments/live"),
+    (405, "PATCH", "/experiments/live"),
     (422, "POST", "/experiments/live/assignments", {"unit": 7}),
     (422, "POST", "/experiments/live/assignments", {"unit": ""}),
     (422, "GET", "/experiments/live/events?after=-1"),

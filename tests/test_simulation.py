@@ -20,6 +20,7 @@ import golden
 import numba
 import numpy as np
 import pytest
+from endurance import short_and_full
 from own_policies import CHANCE, Contrary, Curious, CuriousCompiled, DOptimal, W
 from patience import HANGS
 from scipy import stats
@@ -145,11 +146,12 @@ def test_so_they_are_with_few_and_with_many_arms(index, n_arms):
     assert_same_as_asking(policies_for(n_arms)[index], gaussian(n_arms), 60 + 3 * n_arms, seed=4, replications=[0, 2])
 
 
+@pytest.mark.parametrize("horizon", short_and_full(1000, 2500))
 @pytest.mark.parametrize("weight", [0.0, 0.3, 0.9, 0.99])
-def test_long_runs_of_forcing_balance_take_the_same_decisions(weight):
+def test_long_runs_of_forcing_balance_take_the_same_decisions(weight, horizon):
     for tracking in ("difference", "ratio"):
         policy = eq.ForcingBalance(reward_weight=weight, forcing=0.2, tracking=tracking)
-        assert_same_as_asking(policy, FIVE, 2500, seed=8, replications=1)
+        assert_same_as_asking(policy, FIVE, horizon, seed=8, replications=1)
 
 
 def test_every_policy_of_the_package_is_compared():
@@ -164,7 +166,7 @@ def test_every_policy_of_the_package_is_compared():
 # Exact decisions
 
 
-@numba.njit
+@numba.njit(cache=True)
 def exact_scores(weight, t, pulls, mean, std, ratio, score):
     """Scores of the arms at step t from shares by bisection on the multiplier, to the last digits of a double."""
     n_arms = mean.size
@@ -193,7 +195,7 @@ def exact_scores(weight, t, pulls, mean, std, ratio, score):
         score[i] = share * (t - 1) / pulls[i] if ratio else share - pulls[i] / (t - 1)
 
 
-@numba.njit
+@numba.njit(cache=True)
 def compare_decisions(weight, forcing, ratio, first, pulls, mean, std, counts):
     """Count solves, decisions other than the exact one's, and those of them that are no ties within rounding."""
     n_arms = pulls.shape[1]

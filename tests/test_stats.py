@@ -32,8 +32,8 @@ def exact_moments(values):
     return float(mean), math.sqrt(variance)
 
 
-def assert_same(stats, values, counted=()):
-    """Compare with exact moments; `counted` are rewards that were in the sums before they were taken out."""
+def assert_same(stats, values):
+    """Compare with exact moments."""
     assert stats.pulls[0] == len(values)
     if not values:
         assert math.isnan(stats.mean[0]) and math.isnan(stats.std[0])
@@ -41,7 +41,7 @@ def assert_same(stats, values, counted=()):
         assert stats.mean[0] == values[0] and math.isnan(stats.std[0])
     else:
         mean, std = exact_moments(values)
-        size = max(abs(x) for x in [*values, *counted])
+        size = max(map(abs, values))
         # The sums lose 2^-104 of their size per addition; a spread below 2^-49 of the rewards counts as none.
         assert stats.mean[0] == pytest.approx(mean, rel=1e-15, abs=1e-25 * size)
         assert stats.std[0] == pytest.approx(std, rel=1e-9, abs=1e-14 * size)
@@ -80,22 +80,13 @@ def test_removing_a_reward_undoes_it(values, data):
     place = data.draw(st.integers(0, len(values) - 1))
     stats = filled(values)
     stats.remove(0, values[place])
-    assert_same(stats, [*values[:place], *values[place + 1 :]], counted=values)
+    assert_same(stats, [*values[:place], *values[place + 1 :]])
 
 
 def test_a_typing_error_a_million_times_too_large_is_undone_exactly():
     stats = filled([1.25, 2.5, 1e12])
     stats.replace(0, 1e12, 3.75)
     assert (stats.mean[0], stats.std[0]) == (2.5, 1.25)
-
-
-def test_a_mistake_1e15_times_too_large_is_undone():
-    stats = filled([1.0, 2.0, 3.5])
-    std = stats.std[0]
-    stats.update(0, 1e15)
-    stats.remove(0, 1e15)
-    assert stats.std[0] == pytest.approx(std, rel=1e-2)
-    assert stats.mean[0] == pytest.approx(6.5 / 3, rel=1e-12)
 
 
 @pytest.mark.parametrize(("values", "wrong"), [([1.0, 1.1, 1.2], 50.0), ([5.0], 3.0), ([0.0, 0.0], 1.0)])

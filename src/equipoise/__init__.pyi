@@ -15,6 +15,7 @@ from .errors import EnrolmentClosed as EnrolmentClosed
 from .errors import EquipoiseError as EquipoiseError
 from .errors import ExperimentExists as ExperimentExists
 from .errors import ExperimentFinished as ExperimentFinished
+from .errors import HasRewards as HasRewards
 from .errors import InvalidInput as InvalidInput
 from .errors import MissingExtra as MissingExtra
 from .errors import NoSuchWeight as NoSuchWeight
@@ -24,11 +25,13 @@ from .errors import NotRewarded as NotRewarded
 from .errors import RewardConflict as RewardConflict
 from .errors import RewardsHeld as RewardsHeld
 from .errors import ServiceError as ServiceError
+from .errors import StoreChanged as StoreChanged
 from .errors import StoreError as StoreError
 from .errors import StoreMismatch as StoreMismatch
 from .errors import StoreUnavailable as StoreUnavailable
 from .errors import TooFewRewards as TooFewRewards
 from .errors import UnexpectedReward as UnexpectedReward
+from .errors import UnitWithdrawn as UnitWithdrawn
 from .errors import UnknownArm as UnknownArm
 from .errors import UnknownExperiment as UnknownExperiment
 from .errors import UnknownKey as UnknownKey
@@ -36,6 +39,7 @@ from .errors import UnknownName as UnknownName
 from .errors import UnknownUnit as UnknownUnit
 from .errors import UpgradeNeeded as UpgradeNeeded
 from .errors import VerificationFailed as VerificationFailed
+from .errors import WindowsOpen as WindowsOpen
 from .experiment import Budget as Budget
 from .experiment import Deadline as Deadline
 from .experiment import DefaultReward as DefaultReward

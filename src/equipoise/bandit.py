@@ -12,10 +12,11 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 
 from equipoise import checks
+from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput, UnexpectedReward, UnknownArm
 from equipoise.files import replacing
 from equipoise.policies import Choice, Policy
-from equipoise.stats import ArmStats, checked_reward
+from equipoise.stats import ArmStats
 
 FORMAT = "equipoise-bandit/1"
 

@@ -6,13 +6,21 @@ import math
 import operator
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
+
+# Functions for arrays import NumPy when they are called: clients of the service check numbers and have no arrays.
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from equipoise._types import FloatArray
+
+LARGEST_COUNT = 10**15
+"""Larger counts are rejected; they would not be whole numbers as doubles."""
+
+LARGEST_REWARD = 1e100
+"""Larger rewards are rejected: the square of their sum would overflow a double."""
 
 
 def number_between(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
@@ -41,13 +49,36 @@ def whole_number(name: str, value: Any, low: int, high: int | None = None) -> in
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or isinstance(value, (bool, np.bool_)):
+    if number is None or is_bool(value):
         raise InvalidInput.of(name, "must be a whole number", value)
     if number < low:
         raise InvalidInput.of(name, f"must be at least {low}", number)
     if high is not None and number > high:
         raise InvalidInput.of(name, f"must be at most {high}", number)
     return number
+
+
+def is_bool(value: Any) -> bool:
+    """Return whether `value` is a boolean, of Python or of NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_bool(True), is_bool(np.False_), is_bool(1)
+    (True, True, False)
+    """
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
+
+
+def checked_reward(reward: Any) -> float:
+    """Return a reward as a finite float of reasonable size."""
+    try:
+        value = float("" if isinstance(reward, (str, bytes)) else reward)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput.of("reward", "must be a number", reward) from None
+    if not -LARGEST_REWARD <= value <= LARGEST_REWARD:
+        raise InvalidInput.of("reward", f"must be finite and at most {LARGEST_REWARD:g} in size", reward)
+    return value
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -59,6 +90,8 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
     """Return a one-dimensional array of finite floats, one per arm."""
+    import numpy as np
+
     try:
         given = np.asarray(values)
         array = np.ascontiguousarray(given, dtype=np.float64)
@@ -81,7 +114,7 @@ def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArr
 def non_negative(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:
     """Return a `vector` without negative entries."""
     array = vector(name, values, size=size)
-    if np.minimum.reduce(array) < 0:
+    if array.min() < 0:
         arm = int(array.argmin())
         raise InvalidInput.of(name, "must not be negative", float(array[arm]), arm=arm)
     return array
@@ -89,6 +122,8 @@ def non_negative(name: str, values: ArrayLike, *, size: int | None = None) -> Fl
 
 def means_and_stds(mean: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return means and standard deviations of the same arms."""
+    import numpy as np
+
     # Fast path: one compiled pass accepts nearly every call; otherwise the checks below say what is wrong.
     if type(mean) is np.ndarray and type(std) is np.ndarray and mean.dtype == std.dtype == np.float64:
         means, stds = np.ascontiguousarray(mean), np.ascontiguousarray(std)
@@ -110,6 +145,8 @@ def floors(floor: Any, n_arms: int) -> FloatArray:
     ...
     equipoise.errors.InvalidInput: floor must add up to at most 1 over all arms; got 1.5 for 3 arms
     """
+    import numpy as np
+
     if type(floor) is float or np.ndim(floor) == 0:
         share = number_between("floor", floor, 0, 1)
         array, total = np.zeros(n_arms), n_arms * share
@@ -133,7 +170,7 @@ def allocation(name: str, shares: ArrayLike, *, size: int | None = None) -> Floa
 
 
 def _as_float(name: str, value: Any) -> float:
-    if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value) != 0:
+    if isinstance(value, (str, bytes)) or is_bool(value) or getattr(value, "ndim", 0) != 0:
         raise InvalidInput.of(name, "must be a number", value)
     try:
         return float(value)

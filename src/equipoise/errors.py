@@ -14,7 +14,8 @@
     ├── UnknownUnit                          a reward for a unit that was never assigned
     ├── RewardConflict                       the unit already has another reward
     ├── NotRewarded                          a correction for a unit without a reward
-    ├── RewardsHeld                          finishing an experiment while rewards are held
+    ├── WindowsOpen                          finishing an experiment while windows of units are open
+    │   └── RewardsHeld                      and rewards in them are held
     ├── EnrolmentClosed                      a new unit for an experiment that accepts none now
     ├── ExperimentFinished                   a change to a finished experiment
     ├── TooFewRewards                        a call that needs estimates, before there are any
@@ -24,6 +25,7 @@
     ├── VerificationFailed                   the log does not match the tables or the decisions
     ├── StoreError                           the database failed, not the call
     │   ├── StoreUnavailable                 it cannot be reached or written to just now
+    │   │   └── StoreBusy                    another writer holds the lock
     │   ├── StoreMismatch                    it is not a database of this version of the package
     │   └── UpgradeNeeded                    it is of an older version and holds experiments
     └── MissingExtra (also an ImportError)   an optional dependency is not installed
@@ -52,8 +54,8 @@ class Hint(StrEnum):
 
     Examples
     --------
-    >>> Hint.ASK_FIRST.call, Hint.ASK_FIRST.command, Hint.ASK_FIRST.code
-    ('ask(unit) comes first', 'equipoise ask NAME UNIT comes first', 'ask-first')
+    >>> Hint.RESUME.call, Hint.RESUME.command, Hint.RESUME.code
+    ('resume() takes new units again', 'equipoise resume NAME takes new units again', 'resume')
     """
 
     call: str
@@ -67,10 +69,10 @@ class Hint(StrEnum):
         hint.request, hint.command = request, command
         return hint
 
-    ASK_FIRST = (
-        "ask(unit) comes first",
-        f"POST {_EXPERIMENT}/assignments comes first",
-        "equipoise ask NAME UNIT comes first",
+    CHECK_UNIT = (
+        "check the spelling and the experiment; export() lists its units",
+        f"check the spelling and the experiment; GET {_EXPERIMENT}/export lists its units",
+        "check the spelling and the experiment; equipoise export NAME lists its units",
     )
     TELL = "tell(unit, reward)", f"PUT {_UNIT}/reward", "equipoise tell NAME UNIT REWARD"
     CORRECT = (
@@ -93,6 +95,16 @@ class Hint(StrEnum):
         'finish after that, or now with {"anyway": true}',
         "finish after that, or now with --anyway",
     )
+    FINISH = (
+        "finish() closes it for good",
+        f"POST {_EXPERIMENT}/finish closes it for good",
+        "equipoise finish NAME closes it for good",
+    )
+    WITHDRAW = (
+        "withdraw(unit, reason) comes first",
+        f"POST {_UNIT}/withdrawal comes first",
+        "equipoise withdraw NAME UNIT --reason TEXT comes first",
+    )
     REBUILD = (
         "rebuild() restores the tables from the log",
         f"POST {_EXPERIMENT}/rebuild restores the tables from the log",
@@ -109,6 +121,16 @@ class Hint(StrEnum):
         "Experiment.list(store) or Client.list() lists its experiments",
         "GET /experiments lists its experiments",
         "equipoise list shows its experiments",
+    )
+    REPLACE_FILE = (
+        "choose another name; replace=True replaces it",
+        "choose another name",
+        "choose another name; --force replaces it",
+    )
+    NO_STORE = (
+        "check the URL; without create=False, open_store creates a store",
+        "the service has another --store than was meant",
+        "equipoise create makes one; --store or EQUIPOISE_STORE names another",
     )
     SEND_KEY = (
         "give a key: Client(url, key)",
@@ -132,8 +154,8 @@ def hint_in(hint: str, surface: Surface) -> str:
 
     Examples
     --------
-    >>> hint_in(Hint.ASK_FIRST, "request"), hint_in("check the address", "request")
-    ('POST /experiments/{name}/assignments comes first', 'check the address')
+    >>> hint_in(Hint.RESUME, "request"), hint_in("check the address", "request")
+    ('POST /experiments/{name}/resume takes new units again', 'check the address')
     """
     return str(getattr(hint, surface)) if isinstance(hint, Hint) else hint
 
@@ -261,6 +283,10 @@ class UnknownUnit(EquipoiseError):
     """A reward for a unit that was never assigned an arm."""
 
 
+class UnitWithdrawn(EquipoiseError):
+    """The unit was withdrawn from the experiment, so it has no reward."""
+
+
 class RewardConflict(EquipoiseError):
     """The unit already has another reward; `correct` replaces it."""
 
@@ -269,7 +295,15 @@ class NotRewarded(EquipoiseError):
     """The unit has no reward to correct."""
 
 
-class RewardsHeld(EquipoiseError):
+class HasRewards(EquipoiseError):
+    """An experiment with rewards is not deleted."""
+
+
+class WindowsOpen(EquipoiseError):
+    """The experiment cannot be finished yet: rewards may still come within the windows of its units."""
+
+
+class RewardsHeld(WindowsOpen):
     """The experiment cannot be finished yet: held rewards would never be counted."""
 
 
@@ -319,8 +353,16 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached or written to; nothing was acknowledged, so a retry is safe."""
 
 
+class StoreChanged(StoreUnavailable):
+    """An opened experiment is no longer in its store, which was replaced, restored or failed over."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Another writer held the lock for longer than the call would wait; nothing was changed."""
+
+
 class StoreMismatch(StoreError):
-    """The database was created by another program, or by a newer version of this package."""
+    """The database was created by another program or a newer version of this package, or cannot store our data."""
 
 
 class UpgradeNeeded(StoreError):

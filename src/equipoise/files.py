@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import math
@@ -9,7 +10,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +36,36 @@ def name_of(path: str | Path) -> str:
 
 def decoded(data: bytes, source: str) -> str:
     """Decode the text of a file, or name the line that is not UTF-8; errors call the file `source`."""
+    for start, what in _NO_TEXT.items():
+        if data.startswith(start):
+            raise EquipoiseError(f"{source}: expected text in UTF-8; got {what}", hint=_SAVE_AS_UTF8)
     try:
         return data.decode("utf-8-sig")  # spreadsheets write a byte order mark before the first column name
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        message = f"{source}, line {line}: expected text in UTF-8; got the byte {data[error.start]:#04x}"
-        raise EquipoiseError(message, hint="save the file in UTF-8") from error
+        byte = data[error.start : error.start + 1]
+        likely = byte.decode("cp1252", "ignore")
+        meant = f", which is {likely!r} in Windows-1252 (cp1252), the likely encoding" if likely.isprintable() else ""
+        message = f"{source}, line {line}: expected text in UTF-8; got the byte {byte[0]:#04x}{meant if likely else ''}"
+        raise EquipoiseError(message, hint=_SAVE_AS_UTF8) from error
+
+
+_SAVE_AS_UTF8 = "save the file in UTF-8; in Excel: Save As, CSV UTF-8"
+_NO_TEXT = {
+    codecs.BOM_UTF16_LE: "UTF-16, which Excel calls Unicode Text",
+    codecs.BOM_UTF16_BE: "UTF-16, which Excel calls Unicode Text",
+    b"PK\x03\x04": "a workbook of a spreadsheet, or another zip archive",
+    b"\xd0\xcf\x11\xe0": "a workbook of an old version of Excel",
+}
+"""How files start that are no text in UTF-8, and what they are."""
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a path beside `path` to write to; its file replaces `path` atomically if the block ends without an error.
 
-    The new file is synced to disk before it replaces the old one, so that a power cut leaves one of the two.
+    The new file is synced to disk before it replaces the old one, so that a power cut leaves one of the two, and their
+    directory after that, so that the new one stays.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -56,8 +74,22 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         with partial.open("rb+") as file:
             os.fsync(file.fileno())
         partial.replace(target)
+        _sync_directory(target.parent)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Sync the names in a directory to disk, where the system can do that."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError:  # Windows opens no directories; others may not be read
+        return
+    try:
+        with suppress(OSError):  # nor do some file systems sync them
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def polars() -> Any:

@@ -21,6 +21,12 @@ READER, ASSIGNER, ADMIN = "reader", "assigner", "admin"
 READERS, ASSIGNERS, ADMINS = (READER, ADMIN), (ASSIGNER, ADMIN), (ADMIN,)
 EVERY_KEY, PUBLIC = (READER, ASSIGNER, ADMIN), ()
 
+NO_BODY, SMALL_BODY = 1_024, 65_536
+"""Most bytes of a body where none is needed, and of one about a single unit or setting.
+
+The longest unit, attributes and reason take some 35,000 bytes with every character escaped; the rest is for blanks.
+"""
+
 MOST_EVENTS = 10_000
 """Most events on one page of the log."""
 
@@ -47,6 +53,7 @@ class NewExperiment(Body):
     control: Name | None = None
     control_share: Share = 0.0
     warm_up: Annotated[int, Meta(ge=0)] = 0
+    most_units: Annotated[int, Meta(ge=1, description="Nobody is assigned after this many units.")] | None = None
     reward_range: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
     direction: Literal["maximise", "minimise"] = "maximise"
     missing: dict[str, Any] | None = None
@@ -94,6 +101,12 @@ class Correction(Body):
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
 
 
+class Withdrawal(Body):
+    """Why the unit in the path is withdrawn."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
+
+
 class NewArm(Body):
     """An arm to add."""
 
@@ -110,7 +123,9 @@ class NewWeight(Body):
 class Finishing(Body):
     """Options for finishing an experiment."""
 
-    anyway: Annotated[bool, Meta(description="Even while rewards are held back.")] = False
+    anyway: Annotated[
+        bool, Meta(description="Even while windows are open; rewards of those units never count then.")
+    ] = False
 
 
 class Page(Struct):
@@ -147,9 +162,13 @@ def _answer(name: str, text: str | None, **fields: Any) -> type[Struct]:
     return defstruct(name, list(fields.items()), namespace={"__doc__": text})
 
 
+_ARRAYS = {"IntArray": list, "FloatArray": list}
+"""Types that records name without importing them, since NumPy takes long to import; JSON has lists for both."""
+
+
 def _as_object(record: Any, **changed: Any) -> type[Struct]:
     """Return a struct with the fields of a record, in order; `changed` overrides types."""
-    return _answer(record.__name__, record.__doc__, **get_type_hints(record) | changed)
+    return _answer(record.__name__, record.__doc__, **get_type_hints(record, localns=_ARRAYS) | changed)
 
 
 def _list(of: Any) -> Any:
@@ -185,6 +204,18 @@ class Rebuilt(Struct):
     """Whether the rebuild changed any table."""
 
     changed: bool
+
+
+class Erased(Struct):
+    """The unit that was erased."""
+
+    erased: str
+
+
+class Deleted(Struct):
+    """The experiment that was deleted."""
+
+    deleted: str
 
 
 class Health(Struct):
@@ -228,6 +259,8 @@ class Endpoint:
         The OpenAPI operation id, from which code generators derive method names; the verb by default.
     body, query : Struct class or None
         Type of the body and of the query parameters.
+    body_bytes : int or None
+        Most bytes of the body; None for what the service allows its largest bodies.
     answer : class or None
         Type of the answer; None if it is not JSON.
     created : str, optional
@@ -247,6 +280,7 @@ class Endpoint:
     text: str
     operation: str = ""
     body: type[Body] | None = None
+    body_bytes: int | None = SMALL_BODY
     query: type[Struct] | None = None
     answer: type | None = None
     created: str | None = None
@@ -258,6 +292,8 @@ class Endpoint:
         names = tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
         object.__setattr__(self, "path_names", names)
         object.__setattr__(self, "operation", self.operation or self.verb)
+        if self.body is None:
+            object.__setattr__(self, "body_bytes", NO_BODY)
 
 
 _EXPERIMENT = "/experiments/{name}"
@@ -305,6 +341,7 @@ ENDPOINTS = (
         "Return the arms of several units in one transaction, as single requests in this order would.",
         operation="assign_many",
         body=NewAssignments,
+        body_bytes=None,
         answer=Assignments,
     ),
     _unit(
@@ -338,6 +375,7 @@ ENDPOINTS = (
         "Record the rewards of several units in one transaction; if one is refused, none is recorded.",
         operation="reward_many",
         body=NewRewards,
+        body_bytes=None,
         answer=ToldRewards,
     ),
     _unit(
@@ -349,6 +387,26 @@ ENDPOINTS = (
         "Replace a reward; the log keeps both, and the reason.",
         body=Correction,
         answer=ToldReward,
+    ),
+    _unit(
+        "withdraw",
+        "POST",
+        f"{_UNIT}/withdrawal",
+        ADMINS,
+        "Withdraw a unit",
+        "Take a unit out of the estimates for good; the log keeps that, and the reason.",
+        body=Withdrawal,
+        answer=UnitStatus,
+    ),
+    _unit(
+        "erase",
+        "DELETE",
+        _UNIT,
+        ADMINS,
+        "Erase a withdrawn unit",
+        "Erase the name, the attributes and the reasons of a withdrawn unit from the log, which still verifies.",
+        operation="erase_unit",
+        answer=Erased,
     ),
     _row(
         "Experiments",
@@ -369,6 +427,7 @@ ENDPOINTS = (
         "Create an experiment",
         "Create an experiment. Repeating the request is harmless: it is answered with 200.",
         body=NewExperiment,
+        body_bytes=None,
         created="It existed already.",
         failures=(409,),
     ),
@@ -401,7 +460,8 @@ ENDPOINTS = (
         "POST",
         f"{_EXPERIMENT}/finish",
         "Finish",
-        "Close an experiment: no new units, no more rewards, no corrections.",
+        "Close an experiment: no new units, no more rewards, no corrections. Refused while windows of units are open, "
+        "unless `anyway` is true.",
         body=Finishing,
         slow=True,
     ),
@@ -496,6 +556,15 @@ ENDPOINTS = (
         answer=Rebuilt,
         slow=True,
     ),
+    _change(
+        "delete",
+        "DELETE",
+        _EXPERIMENT,
+        "Delete an experiment",
+        "Delete an experiment that was made by mistake, with its log. One that has rewards is refused (409).",
+        operation="delete_experiment",
+        answer=Deleted,
+    ),
 )
 """Every verb, in the order of the documentation."""
 
@@ -518,7 +587,7 @@ OPERATIONS = (
         "/readyz",
         PUBLIC,
         "Ready?",
-        "Show that the store can be read.",
+        "Show that the store can be read and written, and that the service is not about to end.",
         answer=Health,
         failures=(),
     ),

@@ -9,25 +9,30 @@ from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
+from equipoise.checks import LARGEST_COUNT, LARGEST_REWARD, checked_reward
 from equipoise.errors import InvalidInput, UnknownArm
-
-LARGEST_COUNT = 10**15
-"""Larger counts are rejected; they would not be whole numbers as doubles."""
-
-LARGEST_REWARD = 1e100
-"""Larger rewards are rejected: the square of their sum would overflow a double."""
+from equipoise.kernels import exact_digits
+from equipoise.kernels.exact_digits import ExactSums
 
 
 class ArmStats:
     """Running statistics of every arm.
 
     Rewards may be added in any order, replaced or removed, and merged from several sources; the result is that of one
-    pass over the rewards that count, because sums are kept to twice the precision of a double. That is enough to undo a
-    mistake up to 1e15 times the size of the other rewards.
+    pass over the rewards that count. Sums are kept to twice the precision of a double, and also without any rounding,
+    so a mistake of any size leaves no trace once it is replaced or removed.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms.
+    exact : bool, default True
+        Whether to keep the sums without rounding too. Nothing differs until a reward is removed; without them, that
+        leaves up to 2^-104 of the largest sums there were.
 
     Attributes
     ----------
@@ -48,11 +53,15 @@ class ArmStats:
     >>> stats.replace(0, 4.0, 3.0)
     >>> stats.pulls[0], stats.mean[0], stats.std[0]
     (np.int64(3), np.float64(2.0), np.float64(1.0))
+    >>> stats.update(0, 1e80)
+    >>> stats.remove(0, 1e80)
+    >>> stats.std[0]
+    np.float64(1.0)
     """
 
-    __slots__ = ("_sums", "assigned", "mean", "n_assigned", "pulls", "std")
+    __slots__ = ("_digits", "_sums", "assigned", "mean", "n_assigned", "pulls", "std")
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int, *, exact: bool = True) -> None:
         n_arms = checks.whole_number("n_arms", n_arms, 1)
         self.assigned: IntArray = np.zeros(n_arms, dtype=np.int64)
         self.pulls: IntArray = np.zeros(n_arms, dtype=np.int64)
@@ -60,6 +69,8 @@ class ArmStats:
         self.std: FloatArray = np.full(n_arms, np.nan)
         self.n_assigned = 0
         self._sums: FloatArray = np.zeros((4, n_arms))
+        # Digits of each arm's exact sums, None before the first reward. Copies share them: replace, never change them.
+        self._digits: NDArray[np.object_] | None = np.full(n_arms, None) if exact else None
 
     @property
     def n_arms(self) -> int:
@@ -76,10 +87,25 @@ class ArmStats:
         """Sums of rewards and of squared rewards, each as a high and a low part: four rows, one column per arm."""
         return self._sums
 
-    def put(self, arm: int, assigned: int, pulls: int, sums: Sequence[float]) -> None:
+    @property
+    def digits(self) -> NDArray[np.object_] | None:
+        """Digits of the exact sums of each arm, None for an arm without any; None if exact sums are not kept."""
+        return self._digits
+
+    def exact_sums(self, arm: int) -> ExactSums | None:
+        """Return the exact sums of an arm's rewards and squared rewards, or None if they are not kept."""
+        if self._digits is None:
+            return None
+        digits = self._digits[arm]
+        return (0, 0) if digits is None else exact_digits.from_digits(digits)
+
+    def put(
+        self, arm: int, assigned: int, pulls: int, sums: Sequence[float], exact_sums: ExactSums | None = None
+    ) -> None:
         """Set one arm's statistics from counts and sums stored elsewhere, such as in a database."""
         self.n_assigned += assigned - int(self.assigned[arm])
         self.assigned[arm], self.pulls[arm], self._sums[:, arm] = assigned, pulls, sums
+        self._put_exact(arm, exact_sums)
         _moments().refresh(arm, self.pulls, self.mean, self.std, self._sums)
 
     def assign(self, arm: int) -> None:
@@ -121,14 +147,19 @@ class ArmStats:
                 merged._sums[row : row + 2, arm] = _moments().add_pairs(
                     *self._sums[row : row + 2, arm], *other._sums[row : row + 2, arm]
                 )
+            merged._put_exact(arm, _total(self._exact_or_rounded(arm), other._exact_or_rounded(arm)))
         merged._refresh()
         return merged
 
     def copy(self) -> ArmStats:
         """Return an independent copy."""
-        twin = ArmStats(self.n_arms)
-        for name in ("assigned", "pulls", "mean", "std", "_sums"):
-            getattr(twin, name)[...] = getattr(self, name)
+        return self.extended(self.n_arms)
+
+    def extended(self, n_arms: int) -> ArmStats:
+        """Return a copy with new arms after the present ones, `n_arms` in all."""
+        twin = self._empty(n_arms)
+        for name in self._per_arm:
+            getattr(twin, name)[..., : self.n_arms] = getattr(self, name)
         twin.n_assigned = self.n_assigned
         return twin
 
@@ -138,15 +169,15 @@ class ArmStats:
         if sorted(indices.tolist()) != list(range(self.n_arms)):
             raise InvalidInput.of("order", f"must hold each of 0..{self.n_arms - 1} once", order)
         twin = self.copy()
-        for name in ("assigned", "pulls", "mean", "std", "_sums"):
+        for name in self._per_arm:
             getattr(twin, name)[...] = getattr(self, name)[..., indices]
         return twin
 
     def only(self, arms: ArrayLike) -> ArmStats:
         """Return the statistics of some of the arms: entry i is the current arm arms[i]."""
         indices = np.asarray(arms, dtype=np.int64)
-        part = ArmStats(indices.size)
-        for name in ("assigned", "pulls", "mean", "std", "_sums"):
+        part = self._empty(indices.size)
+        for name in self._per_arm:
             getattr(part, name)[...] = getattr(self, name)[..., indices]
         part.n_assigned = int(part.assigned.sum())
         return part
@@ -182,6 +213,7 @@ class ArmStats:
             deviations = (count - 1) * stds[arm] ** 2
             stats._sums[:2, arm] = total, total_low
             stats._sums[2:, arm] = moments.add_pairs(square, square_low, deviations, 0.0)
+            stats._put_exact(arm, None)
         stats._refresh()
         return stats
 
@@ -193,6 +225,7 @@ class ArmStats:
             "mean": [None if math.isnan(x) else x for x in self.mean.tolist()],
             "std": [None if math.isnan(x) else x for x in self.std.tolist()],
             "sums": self._sums.tolist(),
+            "exact_sums": [exact_digits.to_text(self._exact_or_rounded(arm)) for arm in range(self.n_arms)],
         }
 
     @classmethod
@@ -217,13 +250,20 @@ class ArmStats:
         stats = cls(n_arms)
         stats.assigned[:], stats.pulls[:], stats._sums[:] = assigned, pulls, sums
         stats.n_assigned = int(assigned.sum())
+        texts = data.get("exact_sums", [None] * n_arms)  # which saved data of earlier versions lack
+        if not isinstance(texts, list) or len(texts) != n_arms:
+            raise InvalidInput.of("exact_sums", "must be a list with one text per arm", texts)
+        for arm, text in enumerate(texts):
+            stats._put_exact(arm, None if text is None else stats._checked_exact_sums(arm, text))
         stats._refresh()
         return stats
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ArmStats):
             return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("assigned", "pulls", "_sums"))
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("assigned", "pulls", "_sums")
+        ) and all(self.exact_sums(arm) == other.exact_sums(arm) for arm in range(self.n_arms))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -239,8 +279,50 @@ class ArmStats:
             return bool(total == reward)
         return bool((squares - reward**2) * rest - (total - reward) ** 2 >= -1e-9 * squares * (rest + 1))
 
+    @property
+    def _per_arm(self) -> tuple[str, ...]:
+        """Names of the arrays whose last axis is the arm."""
+        kept = () if self._digits is None else ("_digits",)
+        return ("assigned", "pulls", "mean", "std", "_sums", *kept)
+
+    def _empty(self, n_arms: int) -> ArmStats:
+        return ArmStats(n_arms, exact=self._digits is not None)
+
     def _add(self, arm: int, reward: float, sign: float) -> None:
-        _moments().add_reward(arm, reward, sign, self.pulls, self.mean, self.std, self._sums)
+        arrays = (self.pulls, self.mean, self.std, self._sums)
+        if self._digits is None:
+            _moments().add_reward(arm, reward, sign, *arrays)
+            return
+        before = self._digits[arm]
+        digits = exact_digits.new_digits() if before is None else before.copy()
+        _exact_sums().add_reward_exactly(arm, reward, sign, *arrays, digits)
+        self._digits[arm] = digits
+
+    def _exact_or_rounded(self, arm: int) -> ExactSums:
+        """Return the exact sums of an arm, or what the rounded ones hold where no others are kept."""
+        kept = self.exact_sums(arm)
+        return self._rounded_sums(arm) if kept is None else kept
+
+    def _rounded_sums(self, arm: int) -> ExactSums:
+        high, low, square_high, square_low = map(exact_digits.units, self._sums[:, arm].tolist())
+        return high + low, square_high + square_low
+
+    def _put_exact(self, arm: int, sums: ExactSums | None) -> None:
+        """Set the exact sums of an arm; without any, take its rounded ones for exact."""
+        if self._digits is not None:
+            self._digits[arm] = exact_digits.to_digits(self._rounded_sums(arm) if sums is None else sums)
+
+    def _checked_exact_sums(self, arm: int, text: Any) -> ExactSums:
+        """Return an arm's exact sums from plain data; raise unless its rounded sums can be theirs."""
+        try:
+            rewards, squares = exact_digits.from_text(text)
+        except ValueError as error:
+            raise InvalidInput.of("exact_sums", "must be text such as '-5p-1 19p-2', one per arm", text) from error
+        rounded, rounded_squares = self._rounded_sums(arm)
+        most = int(self.pulls[arm]) * exact_digits.units(1.0) * rounded_squares  # of the sum of rewards, squared
+        if abs(squares - rounded_squares) * 10**9 > rounded_squares or ((rewards - rounded) * 10**9) ** 2 > most:
+            raise InvalidInput.of("exact_sums", f"must equal the sums up to rounding; arm {arm} differs", text)
+        return rewards, squares
 
     def _refresh(self) -> None:
         for arm in range(self.n_arms):
@@ -257,15 +339,8 @@ class ArmStats:
         return arm
 
 
-def checked_reward(reward: Any) -> float:
-    """Return a reward as a finite float of reasonable size."""
-    try:
-        value = float("" if isinstance(reward, (str, bytes)) else reward)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput.of("reward", "must be a number", reward) from None
-    if not -LARGEST_REWARD <= value <= LARGEST_REWARD:
-        raise InvalidInput.of("reward", f"must be finite and at most {LARGEST_REWARD:g} in size", reward)
-    return value
+def _total(one: ExactSums, other: ExactSums) -> ExactSums:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _counts(values: Any) -> IntArray:
@@ -281,3 +356,11 @@ def _moments() -> ModuleType:
     from equipoise.kernels import moments
 
     return moments
+
+
+@cache
+def _exact_sums() -> ModuleType:
+    """Import the kernel on first use too."""
+    from equipoise.kernels import exact_sums
+
+    return exact_sums

@@ -133,7 +133,7 @@ def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
     columns = []
     if any(arm.state != "active" for arm in status.arms):
         columns.append(_Column("state", [arm.state for arm in arms]))
-    for name in ("assigned", "rewarded", "pending", "held", "overdue", "defaulted", "dropped"):
+    for name in ("assigned", "rewarded", "pending", "held", "overdue", "defaulted", "dropped", "withdrawn"):
         total = getattr(status, f"n_{name}")
         always = name in ("assigned", "rewarded", "pending")
         if total or always:

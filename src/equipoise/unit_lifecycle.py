@@ -5,11 +5,13 @@ rewards. To see whether it is in the estimates then, read the row of that state 
 the reader of units, the export and the compiled replay of logs all follow these tables, through `LIVES`.
 """
 
-from typing import NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+if TYPE_CHECKING:
+    from equipoise._types import IntArray
 
-ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, OTHER = range(6)
+ASSIGNED, REWARDED, COUNTED, EXPIRED, CORRECTED, WITHDRAWN, OTHER = range(7)
 """Kinds of events; the last is for events that change the experiment instead of a unit."""
 
 UNIT_EVENTS = {
@@ -18,11 +20,12 @@ UNIT_EVENTS = {
     "counted": COUNTED,  # the window of a held reward has passed
     "expired": EXPIRED,  # the window has passed without a reward
     "corrected": CORRECTED,
+    "withdrawn": WITHDRAWN,  # the unit leaves the estimates for good
 }
 """The events of a unit's life by their names in the log."""
 
-WAITING, HELD, IN_ESTIMATES, OVERDUE, DEFAULTED, DROPPED, LATE_DEFAULTED, LATE_DROPPED = range(8)
-"""States of a unit. In the last two, a reward came too late: it is logged but does not count."""
+WAITING, HELD, IN_ESTIMATES, OVERDUE, DEFAULTED, DROPPED, LATE_DEFAULTED, LATE_DROPPED, GONE = range(9)
+"""States of a unit. In the two before the last, a reward came too late: it is logged but does not count."""
 
 WAIT, DEFAULT, DROP = "wait", "default", "drop"
 """What happens to a unit without a reward when its window has passed."""
@@ -44,14 +47,14 @@ OUTCOMES = {
 """The state after the first reward or the end of the window, whichever comes first, and after a later reward.
 
 A rule is its class and the parameters `late` and `hold`. Under all rules, a held reward enters the estimates once its
-window has passed, and a correction does not change the state.
+window has passed, a correction does not change the state, and a unit that is withdrawn is gone.
 """
 
 NOTHING, DEFAULT_VALUE, REWARD = range(3)
 """What is in the estimates for a unit."""
 
-N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED = range(4)
-COUNTERS = 4
+N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED, N_WITHDRAWN = range(5)
+COUNTERS = 5
 """Rows of counters per arm."""
 
 
@@ -74,6 +77,7 @@ STATES = {
     DROPPED:        Meaning("dropped",   N_DROPPED,   NOTHING),
     LATE_DEFAULTED: Meaning("defaulted", N_DEFAULTED, DEFAULT_VALUE),
     LATE_DROPPED:   Meaning("dropped",   N_DROPPED,   NOTHING),
+    GONE:           Meaning("withdrawn", N_WITHDRAWN, NOTHING),
 }
 # fmt: on
 
@@ -103,11 +107,19 @@ class Life:
             (HELD, COUNTED): IN_ESTIMATES,
             (without_reward, REWARDED): late,
             **{(state, CORRECTED): state for state in (HELD, IN_ESTIMATES, LATE_DEFAULTED, LATE_DROPPED)},
+            **{(state, WITHDRAWN): GONE for state in STATES if state != GONE},
         }
         self.steps = {(state, event): _step(state, next_state) for (state, event), next_state in after.items()}
-        self.array = np.full((len(STATES), OTHER, len(Step._fields)), -1, np.int64)
+
+    @cached_property
+    def array(self) -> "IntArray":
+        """The steps for compiled code; made when a log is replayed, so that clients need no NumPy."""
+        import numpy as np
+
+        array = np.full((len(STATES), OTHER, len(Step._fields)), -1, np.int64)
         for place, step in self.steps.items():
-            self.array[place] = step
+            array[place] = step
+        return array
 
     def after(self, state: int, event: int) -> int:
         """Return the next state; an event that cannot happen changes nothing (`verify` reports it)."""
@@ -116,15 +128,11 @@ class Life:
 
 
 def _step(state: int, after: int) -> Step:
-    """Return the effect of a transition on the estimates: what the next state has in them goes in."""
+    """Return the effect of a transition on the estimates: what the next state has in them goes in, or all goes out."""
     before, then = STATES[state].estimate, STATES[after].estimate
     counts = then == REWARD or (then == DEFAULT_VALUE and before != DEFAULT_VALUE)
-    return Step(after, counts, before if counts else NOTHING)
+    return Step(after, counts, before if counts or then == NOTHING else NOTHING)
 
 
 LIVES = {rule: Life(*outcomes) for rule, outcomes in OUTCOMES.items()}
 """The transitions under every rule."""
-
-IS_OPEN = np.array([STATES[state].is_open for state in range(len(STATES))])
-COUNTER_OF = np.array([-1 if (row := STATES[state].counter) is None else row for state in range(len(STATES))], np.int64)
-"""Columns of `STATES` by state, for compiled code and whole arrays of states; -1 means no counter."""

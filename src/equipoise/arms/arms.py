@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
+from equipoise.checks import LARGEST_REWARD
 from equipoise.errors import InvalidInput
 from equipoise.serialization import plain
-from equipoise.stats import LARGEST_REWARD
 
 
 class Arms(ABC):

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise._version import __version__
+from equipoise.cli import backup_commands as backups
 from equipoise.cli import experiment_commands as experiments
 from equipoise.cli import planning_commands as planning
 from equipoise.cli import report_commands as reports
@@ -26,12 +27,14 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "ask": units.ask,
         "tell": units.tell,
         "correct": units.correct,
+        "withdraw": units.withdraw,
         "unit": units.unit,
         "status": reports.status,
         "pause": experiments.pause,
         "resume": experiments.resume,
         "stop": experiments.stop,
         "finish": experiments.finish,
+        "delete": experiments.delete,
         "weight": experiments.weight,
         "what-if": experiments.what_if,
     },
@@ -41,6 +44,8 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "verify": reports.verify,
         "rebuild": reports.rebuild,
         "copy": experiments.copy,
+        "backup": backups.backup,
+        "restore": backups.restore,
         "upgrade": experiments.upgrade,
     },
     "Service": {"serve": service.serve},

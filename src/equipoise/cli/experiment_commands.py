@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from equipoise.cli import confirmation
+from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED
 from equipoise.cli.options import AsJson, Quiet, floor_shares, option
-from equipoise.cli.report_commands import Names
+from equipoise.cli.report_commands import Names, all_names
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     DatabaseUrl,
@@ -19,9 +21,9 @@ from equipoise.cli.stores import (
     Who,
     any_store,
     existing_store,
-    existing_url,
     experiments_at,
     is_service,
+    lasting,
     note,
     open_experiment,
     print_answer,
@@ -50,6 +52,9 @@ def create(
     seed: Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")] = None,
     warm_up: Annotated[
         int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
+    ] = None,
+    most_units: Annotated[
+        int | None, option("--most-units", "Experiment", "N", "Hard limit: nobody is assigned after this many units.")
     ] = None,
     floor: Annotated[
         str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
@@ -110,6 +115,7 @@ def create(
         "reward_weight": reward_weight,
         "seed": seed,
         "warm_up": warm_up,
+        "most_units": most_units,
         "floor": None if floor is None else _shares(floor),
         "control": control,
         "control_share": control_share,
@@ -203,8 +209,10 @@ stop = _state_command("stop", "Take no new units any more; rewards are still acc
 def finish(
     name: ExperimentName,
     anyway: Annotated[
-        bool, option("--anyway", "Experiment", None, "Even if rewards are held back; they never count then.")
+        bool,
+        option("--anyway", "Experiment", None, "Even if windows are open; rewards of those units never count then."),
     ] = False,
+    yes: Yes = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -212,8 +220,25 @@ def finish(
 ) -> None:
     """Close an experiment for good: no new units, no rewards, no corrections."""
     experiment = open_experiment(store, name, key, who)
+    if not yes and confirmation.is_possible():
+        status = experiment.status()
+        if status.state != "finished":
+            pending = f"; rewards pending: {status.n_pending:,}, which will be refused" if status.n_pending else ""
+            confirmation.require_typed(name, f"finish closes {name} for good, and nothing can undo it{pending}")
     experiment.finish(anyway=anyway)
     _print(experiment, as_json)
+
+
+def delete(
+    name: ExperimentName, yes: Yes = False, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False
+) -> None:
+    """Delete an experiment that was made by mistake; one that has rewards is refused."""
+    experiment = open_experiment(store, name, key)
+    if not yes and confirmation.is_possible():
+        forgotten = f"; {experiment.status().n_assigned:,} assignments are forgotten"
+        confirmation.require_typed(name, f"delete removes {name} and its log, and nothing can undo it{forgotten}")
+    experiment.delete()
+    print_answer({"name": name, "deleted": True}, f"{name} is deleted", as_json)
 
 
 def _print(experiment: "Experiment", as_json: bool) -> None:
@@ -337,11 +362,14 @@ def copy(
             "--to must be a database; got the address of a service",
             hint="copy to the database of that service: sqlite:///FILE or postgresql://...",
         )
-    source, target = existing_store(store), any_store(to)
+    source = existing_store(store)
+    originals = [Experiment.open(source, name) for name in names or all_names(Experiment.list(source), source.url)]
+    target = any_store(to)
     announce_compiling(quiet=quiet)
     rows = []
-    for name in names or [one.name for one in Experiment.list(source)]:
-        copied, new = _copy(Experiment.open(source, name), target, quiet)
+    for original in originals:
+        name = original.name
+        copied, new = _copy(original, target, quiet)
         checked = copied.verify()
         rows.append({"name": name, "n_events": checked.n_events, "store": target.url, "new": new})
         if not as_json:
@@ -379,6 +407,6 @@ def upgrade(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> None
     """Bring a store made by an older version to the schema of this one; make a copy of it first."""
     from equipoise.store import upgrade as upgrade_store
 
-    before, after = upgrade_store(existing_url(store))
+    before, after = upgrade_store(lasting(store), create=False)
     done = f"has schema {after}; nothing to do" if before == after else f"brought from schema {before} to {after}"
     print_answer({"store": store, "before": before, "after": after}, f"the store {done}", as_json)

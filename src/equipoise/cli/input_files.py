@@ -1,19 +1,14 @@
-"""Read what users write: an experiment from options and a TOML file, and units or rewards from text or CSV.
-
-Errors name the option, or the file and the key or line.
-"""
+"""Read an experiment from options and a TOML file; errors name the option, or the file and the key."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from equipoise import checks, files
-from equipoise.errors import EquipoiseError, InvalidInput, within
+from equipoise.errors import InvalidInput, within
 from equipoise.experiment import (
     Budget,
     Deadline,
@@ -26,7 +21,6 @@ from equipoise.experiment import (
     WaitForReward,
 )
 from equipoise.experiment.configuration import Settings
-from equipoise.files import CsvRows, name_of, number_in, read_text
 from equipoise.policies.pooled_balance import recommended
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
@@ -170,64 +164,3 @@ def _stopping(table: Any) -> list[StoppingRule]:
         with within("stopping", names={parameter: key}):
             rules.append(kind(**{parameter: value}))
     return rules
-
-
-class Row(NamedTuple):
-    """A line of a file: the unit, and its reward or attributes if the file has them."""
-
-    line: int
-    unit: str
-    reward: float | None = None
-    attributes: dict[str, str] | None = None
-
-
-def read_units(path: str) -> tuple[str, list[Row]]:
-    """Return a file's name for errors, and its units: the column `unit` of a CSV, or else every line that is not blank.
-
-    The other columns of a CSV are attributes of the unit, as text; an empty cell is left out.
-    """
-    source, text = name_of(path), read_text(path)
-    header = _header(text)
-    if "unit" not in map(str.lower, header):
-        lines = enumerate(text.splitlines(), start=1)
-        return source, [Row(number, line.strip()) for number, line in lines if line.strip()]
-    names = [name for name in header if name and name.lower() != "unit"]
-    rows = CsvRows(text, source, ("unit", *names))
-    found = []
-    for unit, *cells in rows:
-        if not unit:
-            raise rows.wrong("each row needs a unit; got none")
-        attributes = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
-        found.append(Row(rows.line, unit, attributes=attributes or None))
-    return source, found
-
-
-def read_rewards(path: str) -> tuple[str, list[Row]]:
-    """Return a file's name for errors, and its rewards: columns `unit` and `reward`, or two without a header."""
-    source, text = name_of(path), read_text(path)
-    header = _header(text)
-    if "unit" not in map(str.lower, header) and len(header) == 2 and number_in(header[1]) is not None:
-        # Add the missing header; it counts as line 0.
-        text, shift = f"unit,reward\n{text}", -1
-    else:
-        shift = 0
-    rows = CsvRows(text, source, ("unit", "reward"))
-    found = []
-    for unit, reward in rows:
-        line, value = rows.line + shift, number_in(reward)
-        if not unit:
-            raise EquipoiseError(f"{source}, line {line}: each row needs a unit; got none")
-        if value is None:
-            got = f"reward must be a number; got {reward!r}" if reward else "reward is missing"
-            raise EquipoiseError(f"{source}, line {line}: {got}")
-        found.append(Row(line, unit, value))
-    return source, found
-
-
-def _header(text: str) -> list[str]:
-    """Return the cells of the first line that is not blank."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    try:
-        return [cell.strip() for cell in next(csv.reader(io.StringIO(first)), [])]
-    except csv.Error:
-        return []

@@ -1,6 +1,7 @@
 """Commands that read an experiment or check its log: status, events, export, verify and rebuild."""
 
 import csv
+import dataclasses
 import itertools
 import json
 import sys
@@ -24,11 +25,11 @@ from equipoise.cli.stores import (
     note,
     open_experiment,
 )
-from equipoise.errors import EquipoiseError, InvalidInput, StoreError
+from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
 
 if TYPE_CHECKING:
     from equipoise.client import Client
-    from equipoise.experiment import Event, Experiment, Status
+    from equipoise.experiment import Event, Experiment, ExperimentSummary, Status
 
 Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
 
@@ -216,7 +217,9 @@ def verify(names: Names = None, store: StoreUrl = DEFAULT_STORE, key: Key = None
         found = experiment.verify()
         length = f"{counted(found.n_events, 'event')} with {counted(found.n_decisions, 'decision')}"
         text = f"{length} replayed, all as recorded"
-        return text, {"n_events": found.n_events, "n_decisions": found.n_decisions, "seconds": found.seconds}
+        if found.n_chained < found.n_events:
+            text += f"; {counted(found.n_events - found.n_chained, 'event')} older than the hash chain"
+        return text, dataclasses.asdict(found)
 
     _for_each(names, experiments_at(store, key), as_json, check)
 
@@ -233,6 +236,16 @@ def rebuild(
     _for_each(names, experiments_at(store, key, who), as_json, mend)
 
 
+def all_names(found: "Iterable[ExperimentSummary]", url: str) -> list[str]:
+    """Return the names of all experiments; raise if there are none: a command that did nothing has not succeeded."""
+    names = [one.name for one in found]
+    if not names:
+        raise UnknownExperiment(
+            f"{url} has no experiments", hint="is it the right one? --store or EQUIPOISE_STORE names another"
+        )
+    return names
+
+
 def _for_each(
     names: list[str] | None,
     experiments: "StoredExperiments | Client",
@@ -243,7 +256,7 @@ def _for_each(
     from equipoise.terminal import print_json
 
     rows, failed = [], False
-    for name in names or [one.name for one in experiments.list()]:
+    for name in names or all_names(experiments.list(), experiments.url):
         try:
             text, data = work(experiments.open(name))
             rows.append({"name": name, "passed": True} | data)

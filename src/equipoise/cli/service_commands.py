@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equipoise.cli.options import AsJson, option
-from equipoise.cli.stores import (
-    DEFAULT_STORE,
-    DatabaseUrl,
-    Who,
-    any_store,
-    author,
-    existing_store,
-    note,
-    print_answer,
-    rehearse,
-)
+from equipoise.cli.stores import DEFAULT_STORE, DatabaseUrl, Who, author, existing_store, note, print_answer, rehearse
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,6 +29,7 @@ def serve(
             "--workers", help="Processes; more than one is for PostgreSQL.", min=1, max=64, rich_help_panel="Server"
         ),
     ] = 1,
+    new: Annotated[bool, option("--new", "Server", None, "Make the store if there is none.")] = False,
     open_: Annotated[
         bool, option("--open", "Server", None, "No keys: everybody on this machine may do everything.")
     ] = False,
@@ -60,6 +51,9 @@ def serve(
     most_units: Annotated[
         int, option("--most-units", "Limits", "N", "Units that one request may assign or reward.")
     ] = 10_000,
+    drain: Annotated[
+        float, option("--drain", "Server", "SECONDS", "After SIGTERM, serve on for this long with /readyz at 503.")
+    ] = 0.0,
     wait: Annotated[float, option("--wait", "Limits", "SECONDS", "How long a request may wait for the store.")] = 8.0,
 ) -> None:
     """Serve the experiments of a store over HTTP, for programs in any language; Ctrl-C ends it."""
@@ -81,8 +75,9 @@ def serve(
         bytes_in_flight=most_bytes_at_once,
         units_per_request=most_units,
         wait_seconds=wait,
+        drain_seconds=drain,
     )
-    run(store, host=host, port=port, workers=workers, settings=settings, log_format=log_format, say=note)
+    run(store, create=new, host=host, port=port, workers=workers, settings=settings, log_format=log_format, say=note)
 
 
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As listed; the first part of the key will do.")]
@@ -98,19 +93,28 @@ def create_key(
     expires: Annotated[
         str | None, option("--expires", "Key", "WHEN", "From then on refused: 90d, 12h, or 2027-06-30T18:00+02:00.")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        option("--limit", "Key", "WHAT=N", "Most per hour of requests, bytes or new units; may be repeated."),
+    ] = None,
     store: DatabaseUrl = DEFAULT_STORE,
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print it, once: the store keeps only its hash."""
     from equipoise.service import api_keys as keys
+    from equipoise.service.key_limits import Limits
+
+    limits = Limits.parse(limit) if limit else None
 
     def made(opened: "Store") -> "tuple[Key, str]":
         until = None if expires is None else _instant(expires, opened.now())
-        return keys.create_key(opened, role=role, name=name, experiment=experiment, expires_at=until, who=author(who))
+        return keys.create_key(
+            opened, role=role, name=name, experiment=experiment, expires_at=until, limits=limits, who=author(who)
+        )
 
     rehearse(store, made)
-    key, text = made(any_store(store))
+    key, text = made(existing_store(store))
     if not as_json:
         until = "" if key.expires_at is None else f", until {key.expires_at:%Y-%m-%d %H:%M} UTC"
         only = "" if key.experiment is None else f" of {key.experiment!r}"
@@ -140,10 +144,11 @@ def list_keys(store: DatabaseUrl = DEFAULT_STORE, as_json: AsJson = False) -> No
             ("state", [key.state(now) for key in found]),
             ("last used", [_day(key.last_used_at, "never") for key in found]),
             ("expires", [_day(key.expires_at, "never") for key in found]),
+            ("limits", ["none" if key.limits is None else str(key.limits) for key in found]),
             ("made by", [_made(key) for key in found]),
         ],
         always=7,
-        words=("id", "name", "role", "experiment", "state", "last used", "expires", "made by"),
+        words=("id", "name", "role", "experiment", "state", "last used", "expires", "limits", "made by"),
     )
 
 

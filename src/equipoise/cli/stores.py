@@ -1,5 +1,6 @@
 """Options of the commands on live experiments (store or service, key, author), and functions that open them."""
 
+import logging
 import sys
 import warnings
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from equipoise.cli.options import option
-from equipoise.errors import InvalidInput, StoreUnavailable
+from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.client import Client
@@ -115,46 +116,49 @@ def _client(url: str, key: str | None) -> "Client":
         client = Client(url, key or None)  # an empty environment variable means no key
     for one in caught:
         note(f"warning: {one.message}")
+    log = logging.getLogger("equipoise.client")
+    log.setLevel(logging.INFO)
+    if not any(isinstance(one, _FirstRetry) for one in log.handlers):
+        log.addHandler(_FirstRetry())
     return client
 
 
+class _FirstRetry(logging.Handler):
+    """Says that a call is retried, once: silence for half a minute looks like a program that hangs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the record, and remove this handler."""
+        logging.getLogger(record.name).removeHandler(self)
+        note(f"note: {record.getMessage()}; Ctrl-C gives up")
+
+
 def existing_store(url: str) -> "Store":
-    """Open an existing store; reading an experiment must not create an empty file."""
-    return any_store(existing_url(url))
-
-
-def existing_url(url: str) -> str:
-    """Return the URL; raise if it names a file that does not exist."""
-    path = _missing_file(url)
-    if path is not None:
-        raise StoreUnavailable(
-            f"there is no store {path}", hint="equipoise create makes one; --store or EQUIPOISE_STORE names another"
-        )
-    return url
+    """Open an existing store; a mistyped URL must not create one."""
+    return any_store(url, create=False)
 
 
 def rehearse(url: str, act: "Callable[[Store], object]") -> None:
     """If a store's file does not exist, dry-run `act` in memory, so that errors come before the file is created."""
-    if not is_service(url) and _missing_file(url) is not None:
+    if not is_service(url) and missing_file(url) is not None:
         from equipoise.store import open_store
 
         with open_store("memory:") as store:
             act(store)
 
 
-def _missing_file(url: str) -> "Path | None":
+def missing_file(url: str) -> "Path | None":
     """Return the file that a URL names if it does not exist, else None."""
     from equipoise.store.database import database_at
 
-    path: Path | None = getattr(database_at(_lasting(url)), "path", None)
+    path: Path | None = getattr(database_at(lasting(url)), "path", None)
     return None if path is None or path.exists() else path
 
 
-def any_store(url: str) -> "Store":
+def any_store(url: str, *, create: bool = True) -> "Store":
     """Open a store; create it if it does not exist."""
     from equipoise.store import open_store
 
-    return open_store(_lasting(url))
+    return open_store(lasting(url), create=create)
 
 
 def author(who: str | None) -> str | None:
@@ -184,7 +188,8 @@ def print_answer(data: dict[str, Any], text: str, as_json: bool) -> None:
         print(text, flush=True)
 
 
-def _lasting(url: str) -> str:
+def lasting(url: str) -> str:
+    """Return the URL of a database; raise if it is that of a service, or of a store in memory."""
     if is_service(url):
         raise InvalidInput(
             "this command works on a database; got the address of a service",

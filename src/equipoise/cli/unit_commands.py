@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from equipoise.cli import confirmation
+from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED, error_text
+from equipoise.cli.known_units import KnownUnits
 from equipoise.cli.options import AsJson, Quiet, option
 from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, Who, note, open_experiment, print_answer
 from equipoise.errors import (
     EquipoiseError,
+    Hint,
     InvalidInput,
     NotAllowed,
     NotAuthenticated,
@@ -20,12 +24,16 @@ from equipoise.errors import (
     StoreError,
     UnknownUnit,
     hint_in,
+    visible,
 )
+from equipoise.files import STDIN
 
 if TYPE_CHECKING:
-    from equipoise.cli.input_files import Row
-    from equipoise.experiment import ToldReward
+    from equipoise.cli.unit_files import Row, UnitFile
+    from equipoise.experiment import Experiment, ToldReward
 
+_MEND = "mend the file, or record the other lines with --keep-going"
+UnitColumn = Annotated[str | None, option("--column", "Units", "NAME", "The column of the units, if it is not unit.")]
 KeepGoing = Annotated[bool, option("--keep-going", "Units", None, "Go on after a line that is refused.")]
 COLUMNS = ("unit", "arm", "number", "probability", "forced")
 
@@ -35,10 +43,14 @@ def ask(
     unit: Annotated[str | None, typer.Argument(metavar="UNIT", help="Who is assigned.", show_default=False)] = None,
     file: Annotated[
         str | None,
-        option(
-            "--file", "Units", "FILE", "Units: one per line, or CSV with a column unit and attributes; - reads stdin."
-        ),
+        option("--file", "Units", "FILE", "Units: one per line, or a table with a column unit; - reads stdin."),
     ] = None,
+    column: UnitColumn = None,
+    no_header: Annotated[
+        bool, option("--no-header", "Units", None, "Every line of the file is one unit, the first one too.")
+    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Safety", None, "Say what the file would do; assign nobody.")] = False,
+    yes: Yes = False,
     attributes: Annotated[
         str | None, option("--attributes", "Units", "JSON", "An object to log with a new assignment of UNIT.")
     ] = None,
@@ -52,14 +64,24 @@ def ask(
     """Print the arm of a unit, assigning one if it has none; or of every unit of a file, as CSV."""
     if (unit is None) == (file is None):
         raise InvalidInput(f"give a UNIT or --file; got {'neither' if unit is None else 'both'}")
+    if file is None and (column is not None or no_header or dry_run):
+        raise InvalidInput("--column, --no-header and --dry-run are for --file; got a UNIT")
     experiment = open_experiment(store, name, key, who, quiet=quiet)
     if unit is not None:
         found = experiment.ask(unit, _object(attributes))
         print_answer(found._asdict(), found.arm, as_json)
         return
-    from equipoise.cli.input_files import read_units
+    from equipoise.cli.unit_files import read_units
 
-    source, rows = read_units(str(file))
+    read = read_units(str(file), column, has_header=False if no_header else None)
+    if not keep_going:
+        read.require_right(_MEND)
+    if dry_run:
+        print("\n".join(map(visible, KnownUnits(experiment).summary(read).split("\n"))), flush=True)
+        return
+    if not yes and file != STDIN and confirmation.is_possible():
+        confirmation.require_yes(KnownUnits(experiment).summary(read), "assign them?")
+    rows = read.rows
     write, new = _writer(as_json), Counter[bool]()
 
     def receive(found: Any) -> None:
@@ -67,8 +89,7 @@ def ask(
         new[found.new] += 1
 
     feed(
-        rows,
-        source,
+        read,
         lambda group: experiment.ask_many([(row.unit, row.attributes) for row in group]),
         receive,
         noun="units",
@@ -116,7 +137,11 @@ def tell(
     unit: Annotated[str | None, typer.Argument(metavar="UNIT", help="Whose reward it is.", show_default=False)] = None,
     reward: Annotated[float | None, typer.Argument(metavar="REWARD", help="The reward.", show_default=False)] = None,
     file: Annotated[
-        str | None, option("--file", "Units", "FILE", "Rewards: CSV with columns unit and reward; - reads stdin.")
+        str | None, option("--file", "Units", "FILE", "Rewards: a table with columns unit and reward; - reads stdin.")
+    ] = None,
+    column: UnitColumn = None,
+    reward_column: Annotated[
+        str | None, option("--reward-column", "Units", "NAME", "The column of the rewards, if it is not reward.")
     ] = None,
     keep_going: KeepGoing = False,
     store: StoreUrl = DEFAULT_STORE,
@@ -134,18 +159,23 @@ def tell(
     if unit is not None and reward is not None:
         _print_rewards(experiment.tell(unit, reward), "told before", as_json)
         return
-    from equipoise.cli.input_files import read_rewards
+    from equipoise.cli.unit_files import read_rewards
 
-    source, rows = read_rewards(str(file))
+    read = _in_range(read_rewards(str(file), column, reward_column), experiment, reward_column)
+    if not keep_going:
+        read.require_right(_MEND)
+    if read.note is not None and not quiet:
+        note(f"note: {read.note}")
+    rows, known = read.rows, KnownUnits(experiment)
     counts: Counter[str] = Counter()
     feed(
-        rows,
-        source,
+        read,
         lambda group: experiment.tell_many([(row.unit, row.reward) for row in group]),  # type: ignore[misc]
         lambda answer: counts.update(new=answer.new, counted=answer.counted),
         noun="rewards",
         show=not quiet,
         keep_going=keep_going,
+        hint=lambda row, error: known.hint(row.unit) if isinstance(error, UnknownUnit) else error.hint,
     )
     n_new, n_counted = counts["new"], counts["counted"]
     data = {"n_rewards": len(rows), "n_new": n_new, "n_counted": n_counted}
@@ -153,6 +183,27 @@ def tell(
         f"{len(rows):,} rewards: {n_new:,} new, {len(rows) - n_new:,} told before; {n_counted:,} are in the estimates"
     )
     print_answer(data, text, as_json)
+
+
+def _in_range(read: "UnitFile", experiment: "Experiment", reward_column: str | None) -> "UnitFile":
+    """Move rewards outside the declared range to the wrong cells, where the settings may be seen."""
+    from equipoise.cli.unit_files import REWARD, WrongCell
+
+    try:
+        declared = experiment.configuration.reward_range
+    except NotAllowed:  # a key that may only assign; the service refuses them one by one
+        return read
+    if declared is None:
+        return read
+    low, high = declared
+    right = [row for row in read.rows if row.reward is not None and low <= row.reward <= high]
+    expected = f"a number in [{low:g}, {high:g}], the declared range"
+    wrong = [
+        WrongCell(row.line, reward_column or REWARD, expected, f"{row.reward:g}")
+        for row in read.rows
+        if row.reward is not None and not low <= row.reward <= high
+    ]
+    return read._replace(rows=right, wrong=sorted(read.wrong + wrong))
 
 
 def correct(
@@ -167,6 +218,27 @@ def correct(
 ) -> None:
     """Replace the reward of a unit; the log keeps both, and the reason."""
     _print_rewards(open_experiment(store, name, key, who).correct(unit, reward, reason), "so it was before", as_json)
+
+
+def withdraw(
+    name: ExperimentName,
+    unit: Annotated[str, typer.Argument(metavar="UNIT", help="Who leaves.", show_default=False)],
+    reason: Annotated[str, option("--reason", "Units", "TEXT", "Why, for the log.")],
+    erase: Annotated[
+        bool, option("--erase", "Units", None, "Also erase the name, attributes and reasons from the log, for good.")
+    ] = False,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a unit out of the estimates for good; the log keeps that, and the reason."""
+    experiment = open_experiment(store, name, key, who)
+    found = experiment.withdraw(unit, reason)
+    if erase:
+        experiment.erase(unit)
+    text = f"{unit}, on {found.arm}: withdrawn{' and erased' * erase}; no reward of it is in the estimates"
+    print_answer(found.to_dict() | {"erased": erase}, text, as_json)
 
 
 def _print_rewards(answer: "ToldReward", before: str, as_json: bool) -> None:
@@ -185,9 +257,7 @@ def unit(
     """Print the arm of a unit and what became of its reward; nothing is written."""
     found = open_experiment(store, name, key).unit(unit)
     if found is None:
-        raise UnknownUnit(
-            f"unit {unit!r} was never assigned in experiment {name!r}", hint="equipoise ask NAME UNIT assigns it"
-        )
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint=Hint.CHECK_UNIT)
     how = f"decision {found.number:,}, probability {found.probability:.4g}{', forced' * found.forced}"
     reward = "no reward" if found.reward is None else f"reward {found.reward!r}"
     told = f"{unit}: {found.arm} ({how}, {found.at:%Y-%m-%d %H:%M:%S} UTC); {reward}, {found.state}"
@@ -200,23 +270,27 @@ _NOT_ABOUT_A_ROW = (StoreError, NotAllowed, NotAuthenticated, ServiceError)
 
 
 def feed(
-    rows: "Sequence[Row]",
-    source: str,
+    read: "UnitFile",
     send: "Callable[[Sequence[Row]], list[Any]]",
     receive: Callable[[Any], None],
     *,
     noun: str,
     show: bool,
     keep_going: bool,
+    hint: "Callable[[Row, EquipoiseError], str | None] | None" = None,
 ) -> None:
     """Send rows in groups, and pass each group's results to `receive` once they are durable.
 
     A group is recorded whole or not at all. If something in it is refused, its rows are sent one by one up to the first
-    that is refused, which is reported with its line; with `keep_going` the others are sent as well.
+    that is refused, which is reported with its line; with `keep_going` the others are sent as well. Rows
+    with wrong cells are reported too and not sent.
     """
     from equipoise.progress import StepBar
 
-    n_done, refused = 0, 0
+    rows, source = read.rows, read.source
+    n_done, refused = 0, len({one.line for one in read.wrong})
+    for one in read.wrong:
+        note(f"refused: {visible(f'{source}, {one}')}")
     bar = StepBar(len(rows), f"sending {noun}", noun=noun) if show else None
 
     def send_singly(group: "Sequence[Row]") -> None:
@@ -227,7 +301,9 @@ def feed(
             except _NOT_ABOUT_A_ROW:
                 raise
             except EquipoiseError as error:
-                wrong = EquipoiseError(f"{source}, line {row.line}: {error.message}", hint=error.hint)
+                wrong = EquipoiseError(
+                    f"{source}, line {row.line}: {error.message}", hint=hint(row, error) if hint else error.hint
+                )
                 if not keep_going:
                     raise wrong from None
                 refused += 1
@@ -261,7 +337,8 @@ def feed(
             error.hint = more if error.hint is None else f"{hint_in(error.hint, 'command')}\n{more}"
         raise
     if refused:
-        raise EquipoiseError(f"{refused:,} of {len(rows):,} {noun} of {source} were refused; the others are recorded")
+        n_lines = len(rows) + len({one.line for one in read.wrong})
+        raise EquipoiseError(f"{refused:,} of {n_lines:,} {noun} of {source} were refused; the others are recorded")
 
 
 def _so_far(n_done: int, n_rows: int, noun: str) -> str:

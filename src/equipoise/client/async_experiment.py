@@ -84,6 +84,23 @@ class AsyncRemoteExperiment:
         found: ToldReward = await self._backend.run(commands.Correct(unit, reward, reason))
         return found
 
+    async def withdraw(self, unit: str, reason: str) -> UnitStatus:
+        """Take a unit out of the estimates for good, for example because a person withdrew consent.
+
+        Its reward no longer counts, and no other is accepted. The log keeps that it was withdrawn, and why; decisions
+        taken before stay as they are.
+        """
+        found: UnitStatus = await self._backend.run(commands.Withdraw(unit, reason))
+        return found
+
+    async def erase(self, unit: str) -> None:
+        """Erase the name and the attributes of a withdrawn unit, and the reasons given about it, from the log.
+
+        The log still verifies. In a finished experiment any unit can be erased; its reward stays in the estimates. This
+        cannot be undone, and does not reach backups, copies and exports.
+        """
+        await self._backend.erase(checked_unit(unit))
+
     async def assignment(self, unit: str) -> Assignment | None:
         """Return the assignment of a unit, or None if it has none; nothing is written."""
         found = await self._backend.unit(checked_unit(unit))
@@ -110,9 +127,10 @@ class AsyncRemoteExperiment:
     async def finish(self, *, anyway: bool = False) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
-        Units whose window has passed are settled first. While rewards are held back, this is refused with
-        `RewardsHeld`, which says when the last window passes: `stop` the experiment first and finish it then. With
-        `anyway` it is finished at once, and those rewards stay outside the estimates for ever.
+        Units whose window has passed are settled first. While windows of other units are open, this is refused with
+        `WindowsOpen` (`RewardsHeld` if rewards are held back), which says when the last one passes: `stop` the
+        experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
+        and held ones stay outside the estimates for ever.
         """
         await self._backend.run(commands.Finish(bool(anyway)))
 
@@ -174,9 +192,11 @@ class AsyncRemoteExperiment:
         return await self._backend.what_if(checks.number_between("reward_weight", reward_weight, 0, 1))
 
     async def verify(self) -> Verification:
-        """Replay the log from nothing and compare every decision, probability and statistic with what is recorded.
+        """Check that nothing was lost or changed.
 
-        Raises `VerificationFailed`, which names the first difference.
+        Checks the database itself, replays the log from nothing and compares every decision, probability and statistic
+        with what is recorded, recomputes the hash of every event, and looks up every unit as `ask` would. Raises
+        `VerificationFailed`, which names the first difference.
         """
         return await self._backend.verify()
 
@@ -186,6 +206,14 @@ class AsyncRemoteExperiment:
         If so, that is logged too, and other programs that use the experiment reload it.
         """
         return await self._backend.rebuild()
+
+    async def delete(self) -> None:
+        """Delete an experiment that was made by mistake, with its log; one that has rewards is refused (`HasRewards`).
+
+        This cannot be undone. Its assignments are forgotten: units asked for again, in an experiment of the same name,
+        may get another arm.
+        """
+        await self._backend.delete()
 
     async def export(
         self,

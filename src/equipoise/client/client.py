@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from equipoise.client.async_experiment import AsyncRemoteExperiment
 from equipoise.client.http_backend import HttpBackend, create_call, list_call
+from equipoise.client.retries import RETRY_SECONDS
 from equipoise.client.transport import AsyncTransport, Settings, Transport
 from equipoise.experiment import Experiment
 
@@ -39,9 +40,9 @@ class Client:
 
     `create` and `open` return experiments with the verbs of `Experiment`, which raise its errors. After a lost
     connection, a timeout or an overloaded service, a call is retried with exponential backoff and jitter. That is safe,
-    since every verb is idempotent: a unit keeps its arm and a reward counts once. When all attempts have failed,
-    `StoreUnavailable` is raised. A client can be used from several threads, and after a fork. Close it, or use it in a
-    `with` block.
+    since every verb is idempotent: a unit keeps its arm and a reward counts once. After 30 seconds, which outlasts a
+    restart of the service, `StoreUnavailable` is raised. A client can be used from several threads, and after a fork.
+    Close it, or use it in a `with` block.
 
     Parameters
     ----------
@@ -51,8 +52,10 @@ class Client:
         API key from `equipoise keys create`; the log names it as author.
     timeout_seconds : float
         How long to wait for an answer before a retry; calls that read a whole log may always take ten minutes.
-    attempts : int
-        How often to try, including the first time.
+    retry_seconds : float
+        How long to retry a call after its first failure; 0 for no retries.
+    attempts : int, optional
+        How often to try at most, including the first time; as often as `retry_seconds` allows by default.
 
     Examples
     --------
@@ -61,8 +64,16 @@ class Client:
     Client('https://experiments.example.org')
     """
 
-    def __init__(self, url: str, key: str | None = None, *, timeout_seconds: float = 10.0, attempts: int = 6) -> None:
-        self._transport = Transport(Settings(url, key, timeout_seconds, attempts))
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout_seconds: float = 10.0,
+        retry_seconds: float = RETRY_SECONDS,
+        attempts: int | None = None,
+    ) -> None:
+        self._transport = Transport(Settings(url, key, timeout_seconds, retry_seconds, attempts))
 
     @property
     def url(self) -> str:
@@ -115,8 +126,16 @@ class AsyncClient:
     AsyncClient('https://experiments.example.org')
     """
 
-    def __init__(self, url: str, key: str | None = None, *, timeout_seconds: float = 10.0, attempts: int = 6) -> None:
-        self._transport = AsyncTransport(Settings(url, key, timeout_seconds, attempts))
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        timeout_seconds: float = 10.0,
+        retry_seconds: float = RETRY_SECONDS,
+        attempts: int | None = None,
+    ) -> None:
+        self._transport = AsyncTransport(Settings(url, key, timeout_seconds, retry_seconds, attempts))
 
     @property
     def url(self) -> str:

@@ -15,13 +15,12 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 import msgspec.structs
-import numpy as np
 
 from equipoise import http_api
 from equipoise.client.transport import AsyncTransport, Call, Transport
 from equipoise.errors import UnknownUnit
 from equipoise.experiment import Experiment, commands, records
-from equipoise.experiment.names import LONGEST_NAME, checked_text
+from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text
 
 if TYPE_CHECKING:
     from equipoise.experiment.configuration import Settings
@@ -84,6 +83,14 @@ class HttpBackend:
         """Have the service rebuild its tables from the log."""
         return self._transport.send(dataclasses.replace(self._call("rebuild"), read=lambda data: bool(data["changed"])))
 
+    def erase(self, unit: str) -> Any:
+        """Have the service erase a withdrawn unit."""
+        return self._send("erase", unit=unit)
+
+    def delete(self) -> Any:
+        """Have the service delete the experiment."""
+        return self._send("delete")
+
     def export(self, target: Any, form: str | None) -> Any:
         """Download the table of units."""
         from equipoise.client.transport import downloading
@@ -133,7 +140,7 @@ def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
     """
     from equipoise.experiment.configuration import checked_settings
 
-    checked_text("name", name, LONGEST_NAME)
+    checked_new_name("name", name)
     given: dict[str, Any] = {**(Experiment.create.__kwdefaults__ or {}), **settings}
     del given["who"]
     configuration, pairs = checked_settings(arms=arms, **given)
@@ -181,7 +188,9 @@ def _record(kind: type, data: Any) -> Any:
         return kind(**{name: msgspec.convert(data[name], hint) for name, hint in _hints(kind).items()})
     if kind is records.WhatIf:
         data = data | {name: _error(data, name) for name in ("error", "present_error")}
-    return msgspec.convert(data, kind, dec_hook=_array)
+    if kind is records.History:
+        return _history(data)
+    return msgspec.convert(data, kind)
 
 
 @cache
@@ -189,9 +198,14 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _array(kind: Any, rows: list[Any]) -> Any:
-    """Convert rows to an array of the type in an annotation such as `NDArray[np.float64]`; null becomes NaN."""
-    return np.array(rows, kind.__args__[1].__args__[0])
+def _history(data: Any) -> records.History:
+    """Convert lists to arrays; null becomes NaN."""
+    import numpy as np
+
+    plain: Any = msgspec.convert(data, http_api.History)
+    number, assigned, rewarded = (np.array(rows, np.int64) for rows in (plain.number, plain.assigned, plain.rewarded))
+    mean, std = (np.array(rows, np.float64) for rows in (plain.mean, plain.std))
+    return records.History(plain.arms, number, plain.at, assigned, rewarded, mean, std)
 
 
 def _error(data: Any, name: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import json
 import logging
+import math
 import random
 import ssl
 from collections.abc import Callable, Mapping
@@ -19,8 +20,10 @@ from equipoise.errors import EquipoiseError, Hint, ServiceError, StoreMismatch, 
 HEADER, EVENT_HEADER, HINT_HEADER = "X-Equipoise-Error", "X-Equipoise-Event", "X-Equipoise-Hint"
 TRY_AGAIN = frozenset({502, 503, 504})
 """Statuses to retry: the service is overloaded or lacks its store, or a proxy cannot reach the service."""
+RETRY_SECONDS = 30.0
+"""How long to retry by default, after the first failure: a rolling restart takes less."""
 FIRST_WAIT = 0.25
-LONGEST_WAIT = 10.0
+LONGEST_WAIT = 4.0
 LONGEST_ADVICE = 30.0
 """Seconds of backoff; the last is the longest `Retry-After` that is obeyed."""
 
@@ -32,16 +35,28 @@ class Attempts:
 
     It does no I/O, so the synchronous and the asynchronous transport share it. A call is retried after a lost
     connection, a timeout, or a status in `TRY_AGAIN`; that is safe because every verb is idempotent. Waits follow an
-    exponential backoff with full jitter, so that clients refused together do not come back together.
+    exponential backoff with full jitter, so that clients refused together do not come back together. The last attempt
+    is `retry_seconds` after the first failure, by the `clock`; time before it does not count, since a call may be slow.
     """
 
     response: httpx.Response
     """The last response received."""
 
-    def __init__(self, url: str, most: int, *, has_begun: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        url: str,
+        retry_seconds: float,
+        most: int | None,
+        clock: Callable[[], float],
+        *,
+        has_begun: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.n_failed = 0
         self._url = url
-        self._most = most
+        self._retry_seconds = retry_seconds
+        self._most = math.inf if most is None else most
+        self._clock = clock
+        self._last_at: float | None = None
         self._has_begun = has_begun
 
     def wait_after(self, outcome: httpx.Response | httpx.RequestError) -> float | None:
@@ -77,14 +92,18 @@ class Attempts:
 
     def _next(self, failed: EquipoiseError, at_least: float, cause: Exception | None) -> float:
         self.n_failed += 1
-        if self.n_failed >= self._most:
-            if self._most > 1:
-                failed.message += f"; tried {self._most} times"
+        now = self._clock()
+        if self._last_at is None:
+            self._last_at = now + self._retry_seconds
+        left = self._last_at - now
+        if self.n_failed >= self._most or left <= 0 or at_least > left:
+            if self.n_failed > 1:
+                failed.message += f"; tried {self.n_failed} times"
                 failed.args = (failed.message,)
             raise failed from cause
-        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self.n_failed - 1))
-        wait = at_least + random.uniform(0.0, longest)  # noqa: S311  (jitter, not security)
-        _log.info("trying again in %.2f s: %s", wait, failed.message)
+        longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(self.n_failed - 1, 30))
+        wait = min(left, at_least + random.uniform(0.0, longest))  # noqa: S311  (jitter, not security)
+        _log.info("trying again in %.2f s, for at most %.0f s: %s", wait, left, failed.message)
         return wait
 
 

@@ -65,10 +65,13 @@ class Call:
 class Settings:
     """URL, key and limits, shared by both transports."""
 
-    def __init__(self, url: str, key: str | None, timeout_seconds: float, attempts: int) -> None:
+    def __init__(
+        self, url: str, key: str | None, timeout_seconds: float, retry_seconds: float, attempts: int | None
+    ) -> None:
         self.url = checked_url(url)
         self.timeout = checks.number_between("timeout_seconds", timeout_seconds, 0, 86_400, open_low=True)
-        self.most = checks.whole_number("attempts", attempts, 1, 1_000)
+        self.retry_seconds = checks.number_between("retry_seconds", retry_seconds, 0, 86_400)
+        self.most = None if attempts is None else checks.whole_number("attempts", attempts, 1, 1_000)
         self._key = checked_key(key)
         warn_if_exposed(self.url, self._key)
 
@@ -106,7 +109,13 @@ class Settings:
 
     def attempts(self, download: Download | None) -> Attempts:
         """Return the retry policy for one call."""
-        return Attempts(self.url, self.most, has_begun=lambda: download is not None and download.n_bytes > 0)
+        return Attempts(
+            self.url,
+            self.retry_seconds,
+            self.most,
+            time.monotonic,
+            has_begun=lambda: download is not None and download.n_bytes > 0,
+        )
 
     def result(self, call: Call, attempts: Attempts) -> Any:
         """Return the result of a successful response."""

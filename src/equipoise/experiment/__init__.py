@@ -36,6 +36,7 @@ from equipoise.experiment.records import (
 from equipoise.experiment.stopping import Budget, Deadline, Precision, StoppingRule
 
 if TYPE_CHECKING:
+    from equipoise.experiment.backups import backup, restore
     from equipoise.experiment.configuration import Configuration
 
 __all__ = [
@@ -74,10 +75,16 @@ __all__ = [
     "Verification",
     "WaitForReward",
     "WhatIf",
+    "backup",
+    "restore",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("backup", "restore"):  # they open stores, which a client does not need
+        from equipoise.experiment import backups
+
+        return getattr(backups, name)
     if name == "Configuration":  # imports every policy, which a client does not need
         from equipoise.experiment.configuration import Configuration
 

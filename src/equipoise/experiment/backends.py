@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
-from equipoise.errors import ExperimentExists, Hint, UnknownExperiment
+from equipoise.errors import (
+    ExperimentExists,
+    HasRewards,
+    Hint,
+    InvalidInput,
+    StoreChanged,
+    UnknownExperiment,
+    UnknownUnit,
+)
 from equipoise.experiment import commands
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
-from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
+from equipoise.experiment.hash_chain import erase_unit
+from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
 from equipoise.experiment.plan import MOST_SETTLED
-from equipoise.experiment.state import State, load_state
+from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
 from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import microseconds
@@ -75,6 +85,12 @@ class Backend(Protocol):
     def rebuild(self) -> bool:
         """Restore the tables from the log; return whether anything changed."""
 
+    def erase(self, unit: str) -> None:
+        """Erase the name and attributes of a withdrawn unit."""
+
+    def delete(self) -> None:
+        """Delete the experiment, if it has no rewards."""
+
     def export(self, target: str | os.PathLike[str] | IO[str] | IO[bytes], form: str | None) -> int:
         """Write the table of units and return the number of rows."""
 
@@ -102,9 +118,7 @@ class StoreBackend:
     ) -> StoreBackend:
         """Create an experiment whose arms come with their floors."""
         opened = _opened(store)
-        return cls(
-            opened, create(opened, checked_text("name", name, LONGEST_NAME), configuration, arms, who), name, who
-        )
+        return cls(opened, create(opened, checked_new_name("name", name), configuration, arms, who), name, who)
 
     @classmethod
     def open(cls, store: Store | str, name: str, who: str | None) -> StoreBackend:
@@ -168,9 +182,10 @@ class StoreBackend:
         return what_if(self._read(lambda _, state: state), reward_weight)
 
     def verify(self) -> Verification:
-        """Replay the log."""
+        """Check the database, then replay the log."""
         from equipoise.experiment.verification import verify
 
+        self.store.read(self.store.database.check_integrity)
         return self._read_once(lambda transaction, _: verify(transaction, self.number, self.name))
 
     def rebuild(self) -> bool:
@@ -183,6 +198,39 @@ class StoreBackend:
         )
         self.store.states.pop(self.number, None)
         return changed
+
+    def erase(self, unit: str) -> None:
+        """Erase a unit from the log."""
+        tried = False
+
+        def work(transaction: Transaction) -> None:
+            nonlocal tried
+            kinds = {kind for _, kind, *_ in transaction.unit_events(self.number, [unit])}
+            if not kinds:
+                if tried:  # by this call, whose connection was lost during the commit
+                    return
+                raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {self.name!r}, or is erased")
+            if "withdrawn" not in kinds and transaction.head(self.number).state != FINISHED:
+                raise InvalidInput(f"unit {unit!r} must be withdrawn before it is erased", hint=Hint.WITHDRAW)
+            tried = True
+            erase_unit(transaction, self.number, unit)
+
+        self.store.change(self.number, work)
+        self.store.database.discard_old_pages()
+
+    def delete(self) -> None:
+        """Delete the experiment from all tables; a repeat finds nothing to do."""
+
+        def work(transaction: Transaction) -> None:
+            if transaction.has_rewards(self.number):
+                raise HasRewards(
+                    f"experiment {self.name!r} has rewards, and what was measured is not deleted", hint=Hint.FINISH
+                )
+            transaction.delete(self.number)
+
+        with suppress(StoreChanged):  # a retry after the connection was lost during the commit
+            self.store.change(self.number, work)
+        self.store.states.pop(self.number, None)
 
     def export(self, target: str | os.PathLike[str] | IO[str] | IO[bytes], form: str | None) -> int:
         """Stream the table of units to a file."""

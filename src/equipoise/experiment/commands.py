@@ -7,20 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from equipoise import checks
+from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput
 from equipoise.experiment.names import (
     LARGEST_ATTRIBUTES,
-    LONGEST_NAME,
     LONGEST_REASON,
     checked_data,
+    checked_new_name,
     checked_text,
     checked_unit,
     checked_who,
 )
-from equipoise.stats import checked_reward
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,6 +111,18 @@ class Correct(UnitRequest):
 
 
 @dataclass(slots=True)
+class Withdraw(UnitRequest):
+    """Take a unit out of the estimates for good and log the reason; the result is a `UnitStatus`."""
+
+    reason: str
+
+    def check(self) -> None:
+        """Check the unit and the reason."""
+        UnitRequest.check(self)
+        checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+
+
+@dataclass(slots=True)
 class Settle(Request):
     """Settle units whose window has passed; every other command settles some as well."""
 
@@ -134,7 +144,7 @@ class Stop(Request):
 
 @dataclass(slots=True)
 class Finish(Request):
-    """Close the experiment: no new units, rewards or corrections; with `anyway` even while rewards are held."""
+    """Close the experiment: no new units, rewards or corrections; with `anyway` even while windows are open."""
 
     anyway: bool = False
 
@@ -149,7 +159,7 @@ class AddArm(Request):
     def check(self) -> None:
         """Check the name and the floor."""
         Request.check(self)
-        checked_text("arm", self.name, LONGEST_NAME)
+        checked_new_name("arm", self.name)
         checks.number_between("floor", self.floor, 0, 1)
 
 
@@ -189,7 +199,7 @@ class ChangeWeight(Request):
 
 def plain_reward(reward: Any) -> float:
     """Return a reward as a finite float; a boolean is refused."""
-    if reward is None or isinstance(reward, (bool, np.bool_)):
+    if reward is None or checks.is_bool(reward):
         raise InvalidInput.of("reward", "must be a number", reward)
     return checked_reward(reward)
 

@@ -12,14 +12,14 @@ from typing import Any, TypedDict
 import numpy as np
 
 from equipoise import checks
+from equipoise.checks import LARGEST_COUNT, checked_reward
 from equipoise.errors import Hint, InvalidInput, UnknownName
 from equipoise.experiment.commands import plain_reward
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
-from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_text
+from equipoise.experiment.names import LARGEST_METADATA, checked_data, checked_new_name
 from equipoise.experiment.stopping import StoppingRule
 from equipoise.policies import Policy
 from equipoise.policies.pooled_balance import policy_or_recommended
-from equipoise.stats import LARGEST_COUNT, checked_reward
 from equipoise.theory.assumptions import checked_probability
 
 FORMAT = "equipoise-experiment/1"
@@ -37,6 +37,7 @@ class Settings(TypedDict, total=False):
     control: str | None
     control_share: float
     warm_up: int
+    most_units: int | None
     reward_range: tuple[float, float] | None
     direction: str
     missing: MissingReward | None
@@ -60,6 +61,7 @@ class Configuration:
     stopping: tuple[StoppingRule, ...]
     failure_probability: float
     metadata: dict[str, Any]
+    most_units: int | None = None
     fresh_tracking: bool = False
     """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
 
@@ -93,8 +95,9 @@ class Configuration:
         """Return the settings as plain data."""
         data: dict[str, Any] = {"format": FORMAT}
         data |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        if not self.fresh_tracking:  # as written before the setting existed
-            del data["fresh_tracking"]
+        for field in ("fresh_tracking", "most_units"):
+            if not data[field]:  # as written before the setting existed
+                del data[field]
         return data | {
             "policy": self.policy.to_dict(),
             "missing": self.missing.to_dict(),
@@ -115,7 +118,7 @@ class Configuration:
             policy = Policy.from_dict(data["policy"])
         except UnknownName as error:
             raise UnknownName(error.message, hint="import the module that defines the policy first") from None
-        data = {"fresh_tracking": False, **data}
+        data = {"fresh_tracking": False, "most_units": None, **data}
         values = {field.name: data[field.name] for field in dataclasses.fields(cls)} | {
             "policy": policy,
             "missing": MissingReward.from_dict(data["missing"]),
@@ -139,6 +142,7 @@ def checked_configuration(
     policy: Any,
     seed: Any,
     warm_up: Any,
+    most_units: Any = None,
     control: Any,
     control_share: Any,
     reward_range: Any,
@@ -165,6 +169,7 @@ def checked_configuration(
         policy=_checked_policy(policy),
         seed=secrets.randbits(63) if seed is None else checks.whole_number("seed", seed, 0, 2**63 - 1),
         warm_up=checks.whole_number("warm_up", warm_up, 0, LARGEST_COUNT),
+        most_units=None if most_units is None else checks.whole_number("most_units", most_units, 1, LARGEST_COUNT),
         control=control,
         control_share=share,
         reward_range=bounds,
@@ -186,7 +191,7 @@ def checked_arms(arms: Any, floor: Any, control: str | None, control_share: floa
     """Return each arm's name with its floor, the share kept for it."""
     if isinstance(arms, (str, bytes)) or not hasattr(arms, "__iter__"):
         raise InvalidInput.of("arms", "must be a list of names", arms)
-    names = [checked_text("arm", name, LONGEST_NAME) for name in arms]
+    names = [checked_new_name("arm", name) for name in arms]
     if not 1 <= len(names) <= MOST_ARMS:
         raise InvalidInput.of("arms", f"must be 1 to {MOST_ARMS:,} names; got {len(names):,}")
     seen: set[str] = set()

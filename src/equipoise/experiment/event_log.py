@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from equipoise.errors import StoreMismatch
 from equipoise.experiment.records import Event, History, UnitStatus
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import OTHER, OVERDUE, REWARD, STATES, UNIT_EVENTS, WAITING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def read_event(row: Sequence[Any], names: list[str]) -> Event:
     """Return an event from a row of the log, given the names of the arms."""
-    number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details = row
+    number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details, *_ = row
     return Event(
         number=number,
         kind=kind,
@@ -138,16 +139,22 @@ class Unit:
 def read_units(rows: Iterable[Sequence[Any]], missing: MissingReward) -> dict[str, Unit]:
     """Build units from their events in log order, as `Transaction.unit_events` returns them."""
     units: dict[str, Unit] = {}
+    unit: Unit | None
     life = missing.life
     for name, kind, arm, decision, at, reward, probability, forced, _ in rows:
         if kind == "assigned":
             units[name] = Unit(arm, decision, at, probability, bool(forced))
             continue
-        unit = units[name]
+        unit = units.get(name)
+        if unit is None:
+            raise StoreMismatch(
+                f"the log has no assignment of unit {name!r}, but later events: the store is damaged",
+                hint="equipoise verify tells more; restore the last backup that verifies",
+            )
         unit.state = life.after(unit.state, UNIT_EVENTS.get(kind, OTHER))
         if kind == "rewarded":
             unit.told = unit.reward = reward
-        elif kind == "corrected":
+        elif kind in ("corrected", "withdrawn"):
             unit.reward = reward
     return units
 

@@ -11,49 +11,27 @@ from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInpu
 from equipoise.experiment import commands
 from equipoise.experiment.commands import Request, UnitRequest
 from equipoise.experiment.event_log import read_units
+from equipoise.experiment.hash_chain import append_events
 from equipoise.experiment.names import checked_who
 from equipoise.experiment.plan import HANDLERS, MOST_SETTLED, Plan, plan
 from equipoise.experiment.state import FINISHED, created_state, keep_state, load_state
-from equipoise.store import Prepared, Store, Transaction, schema
+from equipoise.store import Store, Transaction, schema
 from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
     from equipoise.experiment.configuration import Configuration
 
 
-def carry_out(store: Store, experiment: int, requests: Sequence[Request], *, together: bool) -> Plan:
-    """Execute commands and return the plan once it is durable; with `together`, the first error rolls all back."""
-    planned = store.change(experiment, *_work(store, experiment, requests, together))
+def carry_out(
+    store: Store, experiment: int, requests: Sequence[Request], *, together: bool, lock_seconds: float | None = None
+) -> Plan:
+    """Execute commands and return the plan once it is durable; with `together`, the first error rolls all back.
+
+    With `lock_seconds`, raise `StoreBusy` if another writer has the experiment's lock for that long.
+    """
+    planned = store.change(experiment, *_work(store, experiment, requests, together), lock_seconds=lock_seconds)
     keep_state(store, experiment, planned.state)
     return planned
-
-
-def prepare(store: Store, experiment: int, requests: Sequence[Request]) -> PreparedRequests | None:
-    """Do everything but the commit, without waiting; return None if that is impossible and `carry_out` is needed.
-
-    For a server: planning takes microseconds and runs on the event loop, while the wait for the disk is in a thread.
-    """
-    prepared = store.prepare(experiment, *_work(store, experiment, requests, False))
-    return None if prepared is None else PreparedRequests(store, experiment, prepared)
-
-
-class PreparedRequests:
-    """Commands planned and written but not yet durable; other writers wait until `commit` or `undo`."""
-
-    def __init__(self, store: Store, experiment: int, prepared: Prepared[Plan]) -> None:
-        self._store = store
-        self._experiment = experiment
-        self._prepared = prepared
-
-    def commit(self) -> Plan:
-        """Commit and return the plan once it is durable; if this raises, nothing happened."""
-        planned = self._prepared.commit()
-        keep_state(self._store, self._experiment, planned.state)
-        return planned
-
-    def undo(self) -> None:
-        """Roll back."""
-        self._prepared.undo()
 
 
 def _work(
@@ -74,8 +52,8 @@ def _work(
         due = transaction.due(experiment, now, MOST_SETTLED) if windowed else ()
         known = read_units(transaction.unit_events(experiment, units), missing) if units else {}
         finishing = any(type(request) is commands.Finish for request in checked)
-        last_held = transaction.last_held(experiment) if finishing else None
-        planned = plan(state, known, due, checked, now, last_held)
+        last_window = transaction.last_window(experiment) if finishing else None
+        planned = plan(state, known, due, checked, now, last_window)
         planned.after_others = last is not None and last is not state
         if together:
             _raise_first(planned.results)
@@ -111,13 +89,13 @@ def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
     if plan.configured is not None:
         transaction.configure(experiment, state.configuration.to_json(), plan.configured)
     transaction.buffer_writes()
-    transaction.put(schema.events, experiment, plan.events)
+    append_events(transaction, experiment, state, plan.events)
     if plan.touched:
         rows = [state.arm_row(position, state.n_events) for position in sorted(plan.touched)]
         transaction.put(schema.arms, experiment, rows)
     if plan.put_pending:
         transaction.put(schema.pending, experiment, list(plan.put_pending.values()))
-    transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
+    transaction.advance(experiment, state.state, state.n_events, state.n_decisions, state.hash)
 
 
 def create(

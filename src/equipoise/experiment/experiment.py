@@ -95,6 +95,7 @@ class Experiment:
         control: str | None = None,
         control_share: float = 0.0,
         warm_up: int = 0,
+        most_units: int | None = None,
         reward_range: tuple[float, float] | None = None,
         direction: str = "maximise",
         missing: MissingReward | None = None,
@@ -127,6 +128,8 @@ class Experiment:
             An arm and the share to keep for it, if that is more than its floor.
         warm_up : int
             Every arm gets this many units first, in random order.
+        most_units : int, optional
+            Hard limit: nobody is assigned after this many units. (The stopping rule `Budget` only reports.)
         reward_range : (float, float), optional
             Lowest and highest reward; others are refused, and intervals become exact instead of asymptotic.
         direction : {"maximise", "minimise"}
@@ -154,6 +157,7 @@ class Experiment:
             control=control,
             control_share=control_share,
             warm_up=warm_up,
+            most_units=most_units,
             reward_range=reward_range,
             direction=direction,
             missing=missing,
@@ -227,6 +231,23 @@ class Experiment:
         found: ToldReward = self._backend.run(commands.Correct(unit, reward, reason))
         return found
 
+    def withdraw(self, unit: str, reason: str) -> UnitStatus:
+        """Take a unit out of the estimates for good, for example because a person withdrew consent.
+
+        Its reward no longer counts, and no other is accepted. The log keeps that it was withdrawn, and why; decisions
+        taken before stay as they are.
+        """
+        found: UnitStatus = self._backend.run(commands.Withdraw(unit, reason))
+        return found
+
+    def erase(self, unit: str) -> None:
+        """Erase the name and the attributes of a withdrawn unit, and the reasons given about it, from the log.
+
+        The log still verifies. In a finished experiment any unit can be erased; its reward stays in the estimates. This
+        cannot be undone, and does not reach backups, copies and exports.
+        """
+        self._backend.erase(checked_unit(unit))
+
     def assignment(self, unit: str) -> Assignment | None:
         """Return the assignment of a unit, or None if it has none; nothing is written."""
         found = self._backend.unit(checked_unit(unit))
@@ -265,9 +286,10 @@ class Experiment:
     def finish(self, *, anyway: bool = False) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
-        Units whose window has passed are settled first. While rewards are held back, this is refused with
-        `RewardsHeld`, which says when the last window passes: `stop` the experiment first and finish it then. With
-        `anyway` it is finished at once, and those rewards stay outside the estimates for ever.
+        Units whose window has passed are settled first. While windows of other units are open, this is refused with
+        `WindowsOpen` (`RewardsHeld` if rewards are held back), which says when the last one passes: `stop` the
+        experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
+        and held ones stay outside the estimates for ever.
         """
         self._backend.run(commands.Finish(bool(anyway)))
 
@@ -364,9 +386,11 @@ class Experiment:
         return self._backend.what_if(checks.number_between("reward_weight", reward_weight, 0, 1))
 
     def verify(self) -> Verification:
-        """Replay the log from nothing and compare every decision, probability and statistic with what is recorded.
+        """Check that nothing was lost or changed.
 
-        Raises `VerificationFailed`, which names the first difference.
+        Checks the database itself, replays the log from nothing and compares every decision, probability and statistic
+        with what is recorded, recomputes the hash of every event, and looks up every unit as `ask` would. Raises
+        `VerificationFailed`, which names the first difference.
         """
         return self._backend.verify()
 
@@ -376,6 +400,14 @@ class Experiment:
         If so, that is logged too, and other programs that use the experiment reload it.
         """
         return self._backend.rebuild()
+
+    def delete(self) -> None:
+        """Delete an experiment that was made by mistake, with its log; one that has rewards is refused (`HasRewards`).
+
+        This cannot be undone. Its assignments are forgotten: units asked for again, in an experiment of the same name,
+        may get another arm.
+        """
+        self._backend.delete()
 
     def export(
         self,

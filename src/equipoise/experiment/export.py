@@ -16,7 +16,7 @@ from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.files import polars, replacing
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import COUNTED, DEFAULT_VALUE, EXPIRED, REWARD, REWARDED, STATES, WAITING
+from equipoise.unit_lifecycle import COUNTED, DEFAULT_VALUE, EXPIRED, REWARD, REWARDED, STATES, WAITING, WITHDRAWN
 
 if TYPE_CHECKING:
     from equipoise.experiment.state import State
@@ -47,6 +47,7 @@ LEFT JOIN events AS c {by_unit} ON c.experiment = a.experiment AND c.unit = a.un
 WHERE a.experiment = ? AND a.kind = 'assigned' ORDER BY a.number
 """
 
+_WITHDRAWN = "SELECT decision FROM events WHERE experiment = ? AND kind = 'withdrawn'"
 _CORRECTED = "SELECT decision, reward FROM events WHERE experiment = ? AND kind = 'corrected' ORDER BY number"
 
 
@@ -86,6 +87,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
     names, default = state.names, state.configuration.missing.default
     after = state.configuration.missing.life.after
     corrected = {decision: reward for rows in transaction.stream(_CORRECTED, experiment) for decision, reward in rows}
+    withdrawn = {decision for rows in transaction.stream(_WITHDRAWN, experiment) for (decision,) in rows}
     for rows in transaction.stream(_SELECT.format(by_unit=transaction.database.by_unit), experiment):
         piece = []
         for row in rows:
@@ -94,8 +96,10 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
             for event, happened in ((EXPIRED, expired), (REWARDED, told_at), (COUNTED, counted)):
                 if happened is not None:
                     unit_state = after(unit_state, event)
-            meaning = STATES[unit_state]
             reward = corrected.get(decision, told)
+            if decision in withdrawn:
+                unit_state, reward, told_at = after(unit_state, WITHDRAWN), None, None
+            meaning = STATES[unit_state]
             in_use = reward if meaning.estimate == REWARD else default if meaning.estimate == DEFAULT_VALUE else None
             attributes = None if details is None else json.loads(details).get("attributes")
             piece.append(

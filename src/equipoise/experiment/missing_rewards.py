@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from equipoise import checks, unit_lifecycle
+from equipoise.checks import checked_reward
 from equipoise.errors import Hint, InvalidInput
 from equipoise.serialization import Value
-from equipoise.stats import checked_reward
 
 LONGEST_WINDOW = 100 * 365 * 86_400.0
 

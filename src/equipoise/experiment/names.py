@@ -53,6 +53,33 @@ def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -
     return value
 
 
+def refuse_dots(what: str, name: str) -> None:
+    """Refuse "." and ".." as the name of something new.
+
+    Browsers and proxies resolve them in a path, also when they are percent-encoded (RFC 3986, 6.2.2), so the HTTP API
+    could never reach what has such a name. What was named so earlier stays readable.
+
+    Examples
+    --------
+    >>> refuse_dots("unit", "..")
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: unit must not be . or .., which no URL can hold; got '..'
+    """
+    if name in _DOTS:
+        raise InvalidInput.of(what, "must not be . or .., which no URL can hold", name)
+
+
+_DOTS = frozenset((".", ".."))
+
+
+def checked_new_name(what: str, value: Any) -> str:
+    """Return the name of a new experiment or arm, checked."""
+    name = checked_text(what, value, LONGEST_NAME)
+    refuse_dots(what, name)
+    return name
+
+
 def checked_unit(value: Any) -> str:
     """Return the name of a unit, checked."""
     return checked_text("unit", value, LONGEST_UNIT)

@@ -18,16 +18,18 @@ from equipoise.errors import (
     Hint,
     NotRewarded,
     RewardConflict,
+    UnitWithdrawn,
     UnknownUnit,
 )
 from equipoise.experiment import commands
 from equipoise.experiment import state as changes
-from equipoise.experiment.commands import Ask, Correct, Request, Tell
+from equipoise.experiment.commands import Ask, Correct, Request, Tell, Withdraw
 from equipoise.experiment.event_log import Unit
-from equipoise.experiment.records import Assignment, ToldReward
+from equipoise.experiment.names import refuse_dots
+from equipoise.experiment.records import Assignment, ToldReward, UnitStatus
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED, State
 from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import DEFAULT_VALUE, HELD, REWARD, STATES, UNIT_EVENTS
+from equipoise.unit_lifecycle import DEFAULT_VALUE, GONE, HELD, REWARD, STATES, UNIT_EVENTS
 
 
 def plan(
@@ -36,7 +38,7 @@ def plan(
     due: Iterable[Sequence[Any]],
     requests: Sequence[commands.Request | EquipoiseError],
     now: int,
-    last_held: int | None = None,
+    last_window: int | None = None,
 ) -> Plan:
     """Return the events, the next state and the results.
 
@@ -52,10 +54,10 @@ def plan(
         In the order they came.
     now : int
         The time, in microseconds.
-    last_held : int, optional
-        When the last window of a held reward passes; only needed to finish.
+    last_window : int, optional
+        When the last open window passes; only needed to finish.
     """
-    draft = Draft(Plan(state.copy()), units, requests, now, last_held)
+    draft = Draft(Plan(state.copy()), units, requests, now, last_window)
     if state.state != FINISHED:
         for row in due:
             settle(draft, *row)
@@ -101,7 +103,7 @@ class Draft:
         units: dict[str, Unit],
         requests: Sequence[Request | EquipoiseError],
         now: int,
-        last_held: int | None = None,
+        last_window: int | None = None,
     ) -> None:
         self.plan = plan
         self.state = plan.state
@@ -110,7 +112,7 @@ class Draft:
         self.place = 0
         """Index of the current command."""
         self.now = now
-        self.last_held = last_held
+        self.last_window = last_window
         self.ahead: list[tuple[int, float, bool]] = []
         """Decisions taken ahead for the asks that follow, the next one last; discarded when anything else changes."""
         self.at = instant(now)
@@ -177,6 +179,9 @@ class Draft:
         self.log(kind, who, name, unit, reward=reward, counted=step.counts, replaced=replaced, details=details)
         if step.counts and reward is not None:
             self._count(unit.arm, reward, replaced)
+        elif replaced is not None:
+            self.ahead.clear()
+            self.state.stats.remove(unit.arm, self.state.configuration.sign * replaced)
         if kind == "rewarded":
             unit.told = reward
         if kind != "expired":
@@ -234,6 +239,7 @@ def ask(draft: Draft, request: Ask) -> Assignment:
     new = unit is None
     if unit is None:
         _require_enrolling(draft, name)
+        refuse_dots("unit", name)
         state = draft.state
         decision = state.n_decisions
         arm, probability, forced = draft.next_decision()
@@ -250,7 +256,7 @@ def ask(draft: Draft, request: Ask) -> Assignment:
 
 def tell(draft: Draft, request: Tell) -> ToldReward:
     """Record a unit's reward."""
-    name, unit = request.unit, _known(draft, request.unit)
+    name, unit = request.unit, _present(draft, request.unit)
     reward = draft.state.configuration.checked_reward(request.reward)
     if unit.told is not None and unit.reward is not None:
         if reward not in (unit.told, unit.reward):
@@ -267,7 +273,7 @@ def tell(draft: Draft, request: Tell) -> ToldReward:
 
 def correct(draft: Draft, request: Correct) -> ToldReward:
     """Replace a reward reported before."""
-    name, unit = request.unit, _known(draft, request.unit)
+    name, unit = request.unit, _present(draft, request.unit)
     reward = draft.state.configuration.checked_reward(request.reward)
     if unit.reward is None:
         raise NotRewarded(f"unit {name!r} has no reward that could be corrected", hint=Hint.TELL)
@@ -279,11 +285,29 @@ def correct(draft: Draft, request: Correct) -> ToldReward:
     return _told(draft, name, unit, new=True)
 
 
+def withdraw(draft: Draft, request: Withdraw) -> UnitStatus:
+    """Take a unit out of the estimates for good."""
+    name, unit = request.unit, _known(draft, request.unit)
+    if unit.state != GONE:
+        draft.require_unfinished()
+        settle_if_due(draft, name, unit)
+        draft.happen("withdrawn", request.who, name, unit, None, {"reason": request.reason})
+    return unit.status(name, draft.state.names, draft.missing, draft.now)
+
+
+def _present(draft: Draft, name: str) -> Unit:
+    """Return an assigned unit that was not withdrawn."""
+    unit = _known(draft, name)
+    if unit.state == GONE:
+        raise UnitWithdrawn(f"unit {name!r} was withdrawn from experiment {draft.state.name!r}; it has no reward")
+    return unit
+
+
 def _known(draft: Draft, name: str) -> Unit:
     """Return an assigned unit, or raise `UnknownUnit`."""
     unit = draft.units.get(name)
     if unit is None:
-        raise UnknownUnit(f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint=Hint.ASK_FIRST)
+        raise UnknownUnit(f"unit {name!r} was never assigned in experiment {draft.state.name!r}", hint=Hint.CHECK_UNIT)
     return unit
 
 
@@ -299,6 +323,11 @@ def _require_enrolling(draft: Draft, name: str) -> None:
         raise EnrolmentClosed(
             f"experiment {draft.state.name!r} is {draft.state.state} and takes no new units; got {name!r}",
             hint=Hint.RESUME if draft.state.state == PAUSED else None,
+        )
+    most = draft.state.configuration.most_units
+    if most is not None and draft.state.n_decisions >= most:
+        raise EnrolmentClosed(
+            f"experiment {draft.state.name!r} has all of its {most:,} units and takes no new ones; got {name!r}"
         )
 
 
@@ -334,6 +363,7 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.Ask: ask,
     commands.Tell: tell,
     commands.Correct: correct,
+    commands.Withdraw: withdraw,
     commands.Settle: _only_settle,
     commands.Pause: changes.pause,
     commands.Resume: changes.resume,

@@ -7,11 +7,10 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from equipoise._types import FloatArray, IntArray
+if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it
+    from equipoise._types import FloatArray, IntArray
 
 
 class Assignment(NamedTuple):
@@ -163,16 +162,18 @@ class History:
     """
 
     arms: tuple[str, ...]
-    number: IntArray
+    number: "IntArray"
     at: tuple[datetime, ...]
-    assigned: IntArray
-    rewarded: IntArray
-    mean: FloatArray
-    std: FloatArray
+    assigned: "IntArray"
+    rewarded: "IntArray"
+    mean: "FloatArray"
+    std: "FloatArray"
 
     @property
-    def average_reward(self) -> FloatArray:
+    def average_reward(self) -> "FloatArray":
         """The average of all rewards so far, at each point."""
+        import numpy as np
+
         total = np.where(self.rewarded > 0, self.mean, 0.0) * self.rewarded
         with np.errstate(invalid="ignore"):
             return np.asarray(total.sum(axis=1) / self.rewarded.sum(axis=1))
@@ -201,11 +202,13 @@ class ArmStatus:
         Its name, and whether it is active, paused or retired.
     assigned, rewarded, pending : int
         Units assigned; rewards in the estimates; units whose reward is still to enter them. `assigned` is the sum of
-        the other two and `dropped`.
+        the other two, `dropped` and `withdrawn`.
     held, overdue : int
         Pending units by reason: reported but held back until the window has passed; past the window without a reward.
     defaulted, dropped : int
         Units past their window: counted with the default value (part of `rewarded`); left out of the estimates.
+    withdrawn : int
+        Units that were taken out for good.
     mean, std : float or None
         Of the rewards, as reported.
     target_share, actual_share : float or None
@@ -224,6 +227,7 @@ class ArmStatus:
     overdue: int
     defaulted: int
     dropped: int
+    withdrawn: int
     mean: float | None
     std: float | None
     target_share: float | None
@@ -272,6 +276,7 @@ class Status:
     n_overdue: int
     n_defaulted: int
     n_dropped: int
+    n_withdrawn: int
     average_reward: float | None
     interval: str
     confidence: float
@@ -322,8 +327,22 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Verification:
-    """A successful verification: events and decisions replayed, and how long it took."""
+    """A successful verification.
+
+    Attributes
+    ----------
+    n_events, n_decisions : int
+        Events and decisions replayed.
+    seconds : float
+        How long it took.
+    n_chained : int
+        The last events of the log that are in the hash chain; fewer than `n_events` if the experiment is older than it.
+    last_hash : str or None
+        Hash of the last event, in hexadecimal, which stands for the whole chain.
+    """
 
     n_events: int
     n_decisions: int
     seconds: float
+    n_chained: int = 0
+    last_hash: str | None = None

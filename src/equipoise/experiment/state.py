@@ -6,6 +6,7 @@ Also the cache of states per store, and the handlers of commands that change the
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +22,22 @@ from equipoise.errors import (
     StoreMismatch,
     UnknownArm,
     UnknownName,
+    WindowsOpen,
 )
 from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
 from equipoise.experiment.decider import Decider
+from equipoise.kernels import exact_digits, keeps_exact_sums
+from equipoise.kernels.exact_digits import ExactSums
 from equipoise.stats import ArmStats
-from equipoise.store.schema import instant
-from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, UNIT_EVENTS
+from equipoise.store.schema import ARM_COLUMNS, instant
+from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN, UNIT_EVENTS
 
 if TYPE_CHECKING:
     from equipoise.experiment import commands
     from equipoise.experiment.plan import Draft
     from equipoise.store import Store, Transaction
+
+log = logging.getLogger(__name__)
 
 ENROLLING, PAUSED, STOPPED, FINISHED = "enrolling", "paused", "stopped", "finished"
 ACTIVE, RETIRED = "active", "retired"
@@ -42,8 +48,8 @@ class State:
     """State of an experiment after an event. Committed states are shared and never changed: plans work on a `copy`.
 
     `stats` is on the policy's scale, where large rewards are good; `counters` has one row each for rewards held, units
-    overdue, defaulted and dropped; `tracked_from` is `stats.assigned` as of the last change of the arms in play. It and
-    the lists may be shared with copies: replace them, never change them in place.
+    overdue, defaulted, dropped and withdrawn; `tracked_from` is `stats.assigned` as of the last change of the arms in
+    play. It and the lists may be shared with copies: replace them, never change them in place.
     """
 
     def __init__(self, name: str, created_at: int, configuration: Configuration) -> None:
@@ -53,6 +59,8 @@ class State:
         self.state = ENROLLING
         self.n_events = 0
         self.n_decisions = 0
+        self.hash: bytes | None = None
+        """Hash of the last event."""
         self.names: list[str] = []
         self.arm_states: list[str] = []
         self.floors: list[float] = []
@@ -88,11 +96,7 @@ class State:
         """Set the arms, perhaps more than before, and everything that depends on them."""
         more = len(names) - self.stats.n_arms
         if more:
-            larger = ArmStats(len(names))
-            for attribute in ("assigned", "pulls", "mean", "std", "sums"):
-                getattr(larger, attribute)[..., : self.stats.n_arms] = getattr(self.stats, attribute)
-            larger.n_assigned = self.stats.n_assigned
-            self.stats = larger
+            self.stats = self.stats.extended(len(names))
             self.counters = np.pad(self.counters, ((0, 0), (0, more)))
             self.tracked_from = np.pad(self.tracked_from, (0, more))
         self.names, self.arm_states, self.floors = names, arm_states, floors
@@ -111,6 +115,14 @@ class State:
         """Positions of the arms that new units may be assigned to."""
         return [position for position, state in enumerate(self.arm_states) if state == ACTIVE]
 
+    @property
+    def n_open_windows(self) -> int:
+        """Number of units whose window has not passed, with or without a held reward."""
+        if self.configuration.missing.window_seconds is None:
+            return 0
+        closed = self.counters[[N_OVERDUE, N_DROPPED, N_WITHDRAWN]].sum(axis=0)
+        return int((self.stats.assigned - self.stats.pulls - closed).sum())
+
     def set_configuration(self, configuration: Configuration) -> None:
         """Set the configuration and everything that depends on it."""
         self.configuration = configuration
@@ -121,6 +133,7 @@ class State:
         stats, sign = self.stats, self.configuration.sign
         reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
         counters = self.counters[:, position].tolist()
+        exact = stats.exact_sums(position)
         return (
             position,
             self.names[position],
@@ -135,10 +148,14 @@ class State:
             *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
             changed,
             self.tracked_from.item(position),
+            None if exact is None else exact_digits.to_text(_signed(exact, sign)),
+            counters[N_WITHDRAWN],
         )
 
     def read_arms(self, rows: Sequence[Sequence[Any]]) -> None:
         """Load the arms from rows of the store."""
+        if not self.names and rows and rows[0][_EXACT_SUMS] is None:
+            self.stats = ArmStats(1, exact=False)
         names, arm_states, floors = list(self.names), list(self.arm_states), list(self.floors)
         for position, name, state, floor, *_ in rows:
             if position >= len(names):
@@ -150,33 +167,61 @@ class State:
             self.set_arms(names, arm_states, floors)
         sign, tracked_from = self.configuration.sign, self.tracked_from.copy()
         for position, _, _, _, assigned, pulls, high, low, square_high, square_low, *rest in rows:
-            self.stats.put(position, assigned, pulls, (sign * high, sign * low, square_high, square_low))
-            for row, value in zip((N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED), rest[:4], strict=True):
+            *counters, _, tracked_from[position], text, self.counters[N_WITHDRAWN, position] = rest
+            exact = None if text is None else _signed(_exact_sums(self.name, text), sign)
+            self.stats.put(position, assigned, pulls, (sign * high, sign * low, square_high, square_low), exact)
+            for row, value in zip((N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED), counters, strict=True):
                 self.counters[row, position] = value
-            tracked_from[position] = rest[-1]
         if (tracked_from != self.tracked_from).any():
             self.tracked_from, self._decider = tracked_from, None
 
 
+_EXACT_SUMS = ARM_COLUMNS.index("exact_sums")
+
+
+def _signed(sums: ExactSums, sign: float) -> ExactSums:
+    """Return exact sums of rewards times 1 or -1."""
+    rewards, squares = sums
+    return int(sign) * rewards, squares
+
+
+def _exact_sums(name: str, text: str) -> ExactSums:
+    """Return the exact sums that the store has of an arm."""
+    try:
+        return exact_digits.from_text(text)
+    except ValueError as error:
+        raise StoreMismatch(f"the arms of experiment {name!r} are damaged: {error}", hint=Hint.REBUILD) from error
+
+
 def load_state(store: Store, transaction: Transaction, experiment: int) -> State:
     """Return the state that a transaction sees; reads only what changed since the cached one."""
-    head = transaction.head(experiment)
     cached: State | None = store.states.get(experiment)
+    head = transaction.head(experiment, 0 if cached is None else cached.n_events)
+    if cached is not None and (cached.n_events > head.n_events or cached.hash != head.seen_hash):
+        log.warning(
+            "the store went back in time: experiment %r had %d events and has others now; reading it again",
+            cached.name,
+            cached.n_events,
+        )
+        store.states.pop(experiment, None)
+        cached = None
     if cached is not None and cached.n_events == head.n_events:
         return cached
-    if cached is None or cached.n_events > head.n_events:  # the second: a backup was restored over the file
+    if cached is None:
         name, created_at, text = transaction.configuration(experiment)
-        state, after = State(name, created_at, _configuration(name, text)), -1
+        state, after = State(name, created_at, read_configuration(name, text)), -1
     else:
         state, after = cached.copy(), cached.n_events
         if head.configured > after:
-            state.set_configuration(_configuration(state.name, transaction.configuration(experiment)[2]))
+            state.set_configuration(read_configuration(state.name, transaction.configuration(experiment)[2]))
     state.read_arms(transaction.arms(experiment, after))
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
+    state.hash = head.hash
     return state
 
 
-def _configuration(name: str, text: str) -> Configuration:
+def read_configuration(name: str, text: str) -> Configuration:
+    """Return the configuration in an experiment's row; raise `StoreMismatch` if it is damaged."""
     try:
         return Configuration.from_dict(json.loads(text))
     except UnknownName:  # the policy may well be defined in another program
@@ -201,9 +246,15 @@ KINDS = ("created", *UNIT_EVENTS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER,
 """Every kind of event in a log."""
 
 
+def version_of(details: dict[str, Any]) -> Any:
+    """Return the version of the kernels that a `created` event records; the first logs have none."""
+    return details.get("kernels", 1)
+
+
 def created_state(name: str, at: int, details: dict[str, Any]) -> State:
     """Return the state after the first event of a log."""
     state = State(name, at, Configuration.from_dict(details["configuration"]))
+    state.stats = ArmStats(1, exact=keeps_exact_sums(version_of(details)))
     names, floors = [arm["name"] for arm in details["arms"]], [float(arm["floor"]) for arm in details["arms"]]
     state.set_arms(names, [ACTIVE] * len(names), floors)
     state.n_events = 1
@@ -271,16 +322,18 @@ def stop(draft: Draft, request: commands.Stop) -> None:
 
 
 def finish(draft: Draft, request: commands.Finish) -> None:
-    """Close the experiment; held rewards would never be counted, so it takes `anyway` while there are any."""
+    """Close the experiment; rewards within open windows would never be counted, so that takes `anyway`."""
     if draft.state.state == FINISHED:
         return
-    n_held = int(draft.state.counters[N_HELD].sum())
-    if n_held and not request.anyway:
-        told_now = [due_at for due_at, _, _, _, reward in draft.plan.put_pending.values() if reward is not None]
-        last = instant(max([draft.last_held or 0, *told_now]))
-        raise RewardsHeld(
-            f"experiment {draft.state.name!r} holds back {n_held:,} reward{'s' * (n_held != 1)} that would never be "
-            f"counted if it were finished now; the last window passes at {last:%Y-%m-%d %H:%M:%S} UTC",
+    n_open = draft.state.n_open_windows
+    if n_open and not request.anyway:
+        n_held = int(draft.state.counters[N_HELD].sum())
+        held = f" and holds back {n_held:,} reward{'s' * (n_held != 1)}" if n_held else ""
+        last = instant(max([draft.last_window or 0, *(due_at for due_at, _ in draft.plan.put_pending)]))
+        raise (RewardsHeld if n_held else WindowsOpen)(
+            f"experiment {draft.state.name!r} has {n_open:,} unit{'s' * (n_open != 1)} whose window is open{held}; "
+            f"if it were finished now, their rewards would never be counted; the last window passes at "
+            f"{last:%Y-%m-%d %H:%M:%S} UTC",
             hint=Hint.FINISH_ANYWAY,
         )
     _change(draft, "finished", request)

@@ -17,7 +17,7 @@ from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, W
 from equipoise.objective_families import ROOT_MEAN_SQUARE
 from equipoise.store.schema import instant, microseconds
 from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
-from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE
+from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN
 
 if TYPE_CHECKING:
     from equipoise.experiment.state import State
@@ -51,7 +51,7 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
     arms = []
     for i, name in enumerate(state.names):
         assigned, pulls = stats.assigned.item(i), stats.pulls.item(i)
-        dropped = counters[N_DROPPED].item(i)
+        dropped, withdrawn = counters[N_DROPPED].item(i), counters[N_WITHDRAWN].item(i)
         mean = _finite(configuration.sign * stats.mean.item(i))
         low, high, half_width = _interval(mean, radius.item(i), configuration.reward_range)
         arms.append(
@@ -60,11 +60,12 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
                 state=state.arm_states[i],
                 assigned=assigned,
                 rewarded=pulls,
-                pending=assigned - pulls - dropped,
+                pending=assigned - pulls - dropped - withdrawn,
                 held=counters[N_HELD].item(i),
                 overdue=counters[N_OVERDUE].item(i) + n_due.get(i, 0),
                 defaulted=counters[N_DEFAULTED].item(i),
                 dropped=dropped,
+                withdrawn=withdrawn,
                 mean=None if mean is None else mean + 0.0,
                 std=_finite(stats.std.item(i)),
                 target_share=None if targets is None else targets.item(i),
@@ -89,7 +90,7 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
         n_rewarded=n_rewarded,
         **{
             f"n_{name}": sum(getattr(arm, name) for arm in arms)
-            for name in ("pending", "held", "overdue", "defaulted", "dropped")
+            for name in ("pending", "held", "overdue", "defaulted", "dropped", "withdrawn")
         },
         average_reward=rewards / n_rewarded if n_rewarded else None,
         interval="asymptotic" if configuration.reward_range is None else "empirical Bernstein",

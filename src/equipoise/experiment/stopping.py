@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from equipoise import checks
+from equipoise.checks import LARGEST_COUNT
 from equipoise.errors import InvalidInput
 from equipoise.experiment.records import Progress, Status
 from equipoise.serialization import Value
-from equipoise.stats import LARGEST_COUNT
 
 
 class StoppingRule(Value):

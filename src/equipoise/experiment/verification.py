@@ -12,12 +12,21 @@ import numpy as np
 from equipoise import kernels
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
+from equipoise.experiment.hash_chain import append_events, verify_chain
 from equipoise.experiment.records import Verification
-from equipoise.experiment.state import ENROLLING, State, apply_change, created_state
-from equipoise.kernels import log_replay
+from equipoise.experiment.state import ENROLLING, State, apply_change, created_state, version_of
+from equipoise.kernels import exact_digits, log_replay
+from equipoise.stats import ArmStats
 from equipoise.store import Transaction, schema
+from equipoise.store.database import RESTORE
 from equipoise.store.schema import ARM_COLUMNS
-from equipoise.unit_lifecycle import ASSIGNED, COUNTER_OF, IS_OPEN, OTHER, UNIT_EVENTS, WAITING
+from equipoise.unit_lifecycle import ASSIGNED, OTHER, STATES, UNIT_EVENTS, WAITING
+
+_IS_OPEN = np.array([STATES[state].is_open for state in range(len(STATES))])
+_COUNTER_OF = np.array(
+    [-1 if (row := STATES[state].counter) is None else row for state in range(len(STATES))], np.int64
+)
+"""Columns of `STATES` by state, for whole arrays of states and for compiled code; -1 means no counter."""
 
 _CHANGED = ARM_COLUMNS.index("changed")  # not recorded in any log
 _PENDING = """
@@ -33,7 +42,45 @@ def verify(transaction: Transaction, experiment: int, name: str) -> Verification
     started = time.perf_counter()
     replay = Replay(name, compare=True).read(transaction, experiment)
     compare_tables(transaction, experiment, replay)
-    return Verification(replay.n_events, replay.n_decisions, time.perf_counter() - started)
+    chain = verify_chain(transaction, experiment)
+    _verify_assignments(transaction, experiment, replay, chain.n_unit_events)
+    n_chained = replay.n_events - transaction.chained_from(experiment)
+    last = None if chain.last is None else chain.last.hex()
+    return Verification(replay.n_events, replay.n_decisions, time.perf_counter() - started, n_chained, last)
+
+
+def _verify_assignments(transaction: Transaction, experiment: int, replay: Replay, n_unit_events: int) -> None:
+    """Check that every unit has one assignment, and that the index of units, by which asks look it up, finds it.
+
+    An index that misses a row would give its unit a second assignment, perhaps to another arm.
+    """
+    if np.unique(replay.units.unit[: replay.n_decisions]).size != replay.n_decisions:
+        _refuse_second_assignments(transaction, experiment)
+    n_found = 0
+    for rows in transaction.stream(_ASSIGNED, experiment):
+        expected = {unit: (decision, arm) for decision, _, unit, arm in rows}
+        events = transaction.unit_events(experiment, list(expected))
+        n_found += len(events)
+        found = {unit: (decision, arm) for unit, kind, arm, decision, *_ in events if kind == "assigned"}
+        if found != expected:
+            unit = next(unit for unit in expected if found.get(unit) != expected[unit])
+            _damaged(f"the index of units does not find the assignment of unit {unit!r}")
+    if n_found != n_unit_events:
+        _damaged(f"the index of units finds {n_found:,} events of units; the log has {n_unit_events:,}")
+
+
+def _refuse_second_assignments(transaction: Transaction, experiment: int) -> None:
+    """Raise if a unit was assigned twice; two units whose hashes are equal by chance are no reason."""
+    seen: set[str] = set()
+    for rows in transaction.stream(_ASSIGNED, experiment):
+        for _, _, unit, _ in rows:
+            if unit in seen:
+                _damaged(f"unit {unit!r} was assigned twice")
+            seen.add(unit)
+
+
+def _damaged(what: str) -> None:
+    raise VerificationFailed(what, hint=RESTORE)
 
 
 def compare_tables(transaction: Transaction, experiment: int, replay: Replay) -> None:
@@ -73,7 +120,7 @@ def _compare_pending(transaction: Transaction, experiment: int, replay: Replay) 
     """Check that the pending table lists every unit with an open window once, correctly, and no other unit."""
     window = replay.state.configuration.missing.window_microseconds
     states = replay.units.state[: replay.n_decisions]
-    is_open = np.zeros(0, bool) if window is None else IS_OPEN[states]
+    is_open = np.zeros(0, bool) if window is None else _IS_OPEN[states]
     listed = 0
     for rows in transaction.stream(_PENDING.format(by_unit=transaction.database.by_unit), experiment):
         for decision, reward, after, fits in rows:
@@ -116,6 +163,7 @@ class Replay:
         self.n_decisions = 0
         self.configured = 0
         self.units = log_replay.new_units(1024)
+        self._digits = np.zeros((0, *exact_digits.new_digits().shape), np.int64)
         self._state: State | None = None
 
     @property
@@ -202,7 +250,7 @@ class Replay:
                 if kind != "created":
                     self._differ(number, "should be the creation", f"it is {kind!r}")
                 if self.compare:
-                    self._check_version(data.get("kernels", 1))  # the first logs did not record it
+                    self._check_version(version_of(data))
                 self._state = created_state(self.name, at, data)
             else:
                 apply_change(self._state, kind, arm, data)
@@ -215,8 +263,8 @@ class Replay:
             self._differ(number, "cannot be replayed", f"{kind}: {error}")
 
     def _check_version(self, version: Any) -> None:
-        """Raise if another version of the kernels took the decisions: its rules or arithmetic may differ."""
-        if version == kernels.VERSION:
+        """Raise if a version of the kernels took the decisions whose rules or arithmetic are not known here."""
+        if isinstance(version, int) and kernels.OLDEST_VERSION <= version <= kernels.VERSION:
             return
         newer = isinstance(version, int) and version > kernels.VERSION
         which = "a newer equipoise" if newer else "the equipoise that the experiment was made with"
@@ -231,9 +279,22 @@ class Replay:
         """Update the arrays that the compiled replay reads."""
         stats, missing = state.stats, state.configuration.missing
         self._rule, self._design = state.decider.for_kernel()
-        self._tally = log_replay.Tally(stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, state.counters)
+        self._make_digits(stats)
+        self._tally = log_replay.Tally(
+            stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, self._digits, state.counters
+        )
         default = np.nan if missing.default is None else missing.default
-        self._lives = log_replay.Lives(missing.life.array, COUNTER_OF, default, state.configuration.sign)
+        self._lives = log_replay.Lives(missing.life.array, _COUNTER_OF, default, state.configuration.sign)
+
+    def _make_digits(self, stats: ArmStats) -> None:
+        """Keep the exact sums of all arms in one array, which the compiled replay changes in place."""
+        if stats.digits is None or stats.n_arms == len(self._digits):
+            return
+        larger = np.zeros((stats.n_arms, *self._digits.shape[1:]), np.int64)
+        larger[: len(self._digits)] = self._digits
+        self._digits = larger
+        for arm, digits in enumerate(larger):
+            stats.digits[arm] = digits
 
     def _make_room(self, more: int) -> None:
         needed, size = self.n_decisions + more, self.units.arm.size
@@ -299,22 +360,24 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
     logged, so that other processes reload the tables.
     """
     replay = Replay(name, compare=False).read(transaction, experiment)
+    last = transaction.last_hash(experiment)
     try:
         compare_tables(transaction, experiment, replay)
+        if transaction.head(experiment).hash == last:
+            return False
     except VerificationFailed:
         pass
-    else:
-        return False
     state = replay.state
     state.n_events += 1
-    transaction.put(schema.events, experiment, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
+    state.hash = last
+    append_events(transaction, experiment, state, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
     transaction.put(schema.arms, experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
     transaction.configure(experiment, state.configuration.to_json(), state.n_events)
     transaction.forget_all_pending(experiment)
     window = state.configuration.missing.window_microseconds
     if window is not None:
         states = replay.units.state[: replay.n_decisions]
-        is_open = IS_OPEN[states]
+        is_open = _IS_OPEN[states]
         for rows in transaction.stream(_ASSIGNED, experiment):
             pending = []
             for decision, at, unit, arm in rows:
@@ -323,7 +386,7 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
                     pending.append((at + window, decision, unit, arm, None if np.isnan(told) else told))
             if pending:
                 transaction.put(schema.pending, experiment, pending)
-    transaction.advance(experiment, state.state, state.n_events, state.n_decisions)
+    transaction.advance(experiment, state.state, state.n_events, state.n_decisions, state.hash)
     return True
 
 
@@ -359,7 +422,8 @@ def copy(
             if progress is not None and table is schema.events:
                 progress(rows[-1][0], head.n_events)
     target.configure(number, configuration, head.configured)
-    target.advance(number, head.state, head.n_events, head.n_decisions)
+    target.chain_from(number, source.chained_from(experiment))
+    target.advance(number, head.state, head.n_events, head.n_decisions, head.hash)
     return number
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.assignment import Design, next_assignment
-from equipoise.kernels.compiler import compiled
+from equipoise.kernels.compiler import compiled, inlined
+from equipoise.kernels.exact_sums import add_reward_exactly
 from equipoise.kernels.moments import add_reward
 from equipoise.unit_lifecycle import ASSIGNED, COUNTED, DEFAULT_VALUE, EXPIRED, NOTHING, OTHER, REWARD, WAITING
 
@@ -71,19 +72,38 @@ class Units(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Statistics that replay computes for every arm."""
+    """Statistics that replay computes for every arm; `digits` has no rows if exact sums are not kept."""
 
     assigned: IntArray
     pulls: IntArray
     mean: FloatArray
     std: FloatArray
     sums: FloatArray
+    digits: IntArray
     counters: IntArray
 
 
 def new_units(size: int) -> Units:
     """Allocate space for this many decisions."""
     return Units(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size))
+
+
+@inlined
+def _count(
+    arm: int,
+    reward: float,
+    sign: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    sums: FloatArray,
+    digits: IntArray,
+) -> None:
+    """Count a reward (sign 1.0) or remove it again (sign -1.0), as the experiment does."""
+    if digits.shape[0] > 0:
+        add_reward_exactly(arm, reward, sign, pulls, mean, std, sums, digits[arm])
+    else:
+        add_reward(arm, reward, sign, pulls, mean, std, sums)
 
 
 @compiled
@@ -111,7 +131,7 @@ def replay(
     counted_flags, replaced_values = events.counted, events.replaced
     owner, arm_of, state_of, reward_of = units.unit, units.arm, units.state, units.reward
     assigned, pulls, mean, std = tally.assigned, tally.pulls, tally.mean, tally.std
-    sums, counters = tally.sums, tally.counters
+    sums, digits, counters = tally.sums, tally.digits, tally.counters
     steps, counter_of, default, sign = lives.steps, lives.counter_of, lives.default, lives.sign
     for at in range(first, last):
         kind, arm, decision, reward = kinds[at], arms[at], decisions[at], rewards[at]
@@ -161,9 +181,9 @@ def replay(
         if recorded != replaces and not (np.isnan(recorded) and np.isnan(replaces)):
             return at, BAD_REPLACED, n_decisions
         if takes != NOTHING:
-            add_reward(arm, sign * replaces, -1.0, pulls, mean, std, sums)
+            _count(arm, sign * replaces, -1.0, pulls, mean, std, sums, digits)
         if counts:
-            add_reward(arm, sign * reward, 1.0, pulls, mean, std, sums)
+            _count(arm, sign * reward, 1.0, pulls, mean, std, sums, digits)
         if kind != EXPIRED:
             reward_of[decision] = reward
         if after != state:

@@ -1,8 +1,9 @@
 """Compute count, mean and standard deviation of a stream from sums with twice the precision of a double.
 
 Sums of rewards and of their squares are unevaluated pairs high + low of doubles (Dekker 1971, Numer. Math. 18). That
-makes the moments independent of the order of arrival, lets a reward be removed again without residue whatever its size,
-and merges two streams as if they had been one, to about 2^-100 of the sums where Welford's update keeps 2^-52.
+makes the moments independent of the order of arrival, and merges two streams as if they had been one, to about 2^-100
+of the sums where Welford's update keeps 2^-52. A removal leaves as much of the largest sum there was; `exact_sums`
+removes without that residue.
 
 A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """

@@ -15,7 +15,7 @@ from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
 from equipoise.policies.policy import Choice, Chooser, Policy, inherits
-from equipoise.stats import LARGEST_REWARD, ArmStats
+from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -182,8 +182,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "forcing": _number(0, math.inf),
     "mixing": _number(0, 1),
     "reward_weight": _number(0, 1),
-    "scale": _number(0, LARGEST_REWARD),
-    "smallest_std": _number(0, LARGEST_REWARD),
+    "scale": _number(0, checks.LARGEST_REWARD),
+    "smallest_std": _number(0, checks.LARGEST_REWARD),
     "tracking": lambda name, value: checks.one_of(name, value, _TARGET_TRACKINGS),
     "window": _number(1, math.inf),
 }

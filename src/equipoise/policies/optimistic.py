@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise import checks
+from equipoise.checks import LARGEST_REWARD
 from equipoise.kernels import rules
 from equipoise.kernels.rules import CONFIDENCE_BALANCE, UCB_EXPLORE, Rule
 from equipoise.policies.compiled import CompiledPolicy
-from equipoise.stats import LARGEST_REWARD
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -7,7 +7,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from equipoise import checks
 from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
 from equipoise.http_api import ADMIN, EVERY_KEY
+from equipoise.service.key_limits import Limits
 from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 ROLES = EVERY_KEY
 """Readers see everything and change nothing; assigners ask and tell but see no results; admins may do everything."""
 
-_NEVER = 2**63
 _TOKEN = re.compile(r"eq_([0-9a-z]{12})_([0-9A-Za-z_-]{43})")
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no letters that look like digits: people read ids aloud
 
@@ -44,6 +44,8 @@ class Key:
         What the key may do.
     experiment : str or None
         The only experiment it is valid for; None for all.
+    limits : Limits or None
+        What it may use per hour; None for no limits.
     """
 
     id: str
@@ -55,6 +57,7 @@ class Key:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    limits: Limits | None = None
 
     def state(self, now: datetime) -> str:
         """Return whether the key is valid, expired or revoked."""
@@ -72,7 +75,7 @@ class Key:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the key as plain data for JSON."""
-        data = dict(self.__dict__)
+        data = dict(self.__dict__) | {"limits": None if self.limits is None else asdict(self.limits)}
         return data | {name: value.isoformat() for name, value in data.items() if isinstance(value, datetime)}
 
 
@@ -87,6 +90,7 @@ def create_key(
     name: str | None = None,
     experiment: str | None = None,
     expires_at: datetime | None = None,
+    limits: Limits | None = None,
     who: str | None = None,
 ) -> tuple[Key, str]:
     """Create a key and return it with its text, which is not stored and cannot be shown again.
@@ -101,6 +105,8 @@ def create_key(
         The only experiment it is valid for; it need not exist yet.
     expires_at : datetime, optional
         When it expires.
+    limits : Limits, optional
+        What it may use per hour in each process of a service; no limits by default.
     who : str, optional
         Who creates it.
 
@@ -122,7 +128,8 @@ def create_key(
     if until is not None and until <= now:
         raise InvalidInput(f"a key must expire in the future; got {expires_at}")
     secret = secrets.token_urlsafe(32)
-    row = (key_id, _hash(secret), role, called, experiment, now, checked_who(who), until, None, None)
+    text = None if limits is None else limits.to_json()
+    row = (key_id, _hash(secret), role, called, experiment, now, checked_who(who), until, None, None, text)
     store.change(None, lambda transaction: transaction.add_key(row))
     return _find(store, key_id), f"eq_{key_id}_{secret}"
 
@@ -189,12 +196,11 @@ class KeyRing:
     def find(self, token: str) -> Key | None:
         """Return the key of a token if it is valid now; the comparison takes constant time."""
         row = self._row(token)
-        if row is None:
+        # Revoked is revoked, even if the clock that recorded it is ahead of ours.
+        if row is None or row.revoked_at is not None:
             return None
-        if row.expires_at is not None or row.revoked_at is not None:
-            now = microseconds(self._store.now())
-            if now >= (row.expires_at or _NEVER) or now >= (row.revoked_at or _NEVER):
-                return None
+        if row.expires_at is not None and row.expires_at <= microseconds(self._store.now()):
+            return None
         self._used.add(row.id)
         key = self._keys.get(row.id)
         if key is None:
@@ -230,8 +236,21 @@ _NOBODY = _hash(secrets.token_urlsafe(32))
 
 
 def _read(row: Row) -> Key:
-    instants = (None if at is None else instant(at) for at in (row.expires_at, row.revoked_at, row.last_used_at))
-    return Key(row.id, row.name, row.role, row.experiment, instant(row.created_at), row.created_by, *instants)
+    expires_at, revoked_at, last_used_at = (
+        None if at is None else instant(at) for at in (row.expires_at, row.revoked_at, row.last_used_at)
+    )
+    return Key(
+        id=row.id,
+        name=row.name,
+        role=row.role,
+        experiment=row.experiment,
+        created_at=instant(row.created_at),
+        created_by=row.created_by,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+        last_used_at=last_used_at,
+        limits=Limits.from_json(row.limits),
+    )
 
 
 def _find(store: Store, key_id: str) -> Key:

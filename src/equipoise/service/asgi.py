@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import MissingExtra
 from equipoise.service.settings import Settings
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from equipoise.service.dispatch import Application, Receive, Scope, Send
     from equipoise.service.service import Service
     from equipoise.store import Store
@@ -53,6 +58,29 @@ def require_extra() -> None:
         ) from error
 
 
+def drain_on_signal(service: Service) -> None:
+    """Let the first SIGTERM make the service unready, and pass it on to the server `drain_seconds` later.
+
+    The server has set its own handler by now, on the main thread; on another thread there are no signals to handle.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    passed_on: Any = signal.getsignal(signal.SIGTERM)
+    loop, seconds = asyncio.get_running_loop(), service.settings.drain_seconds
+    if not callable(passed_on):
+        return
+
+    def drain(number: int, frame: FrameType | None) -> None:
+        if service.draining or not seconds:
+            service.draining = True
+            passed_on(number, frame)
+            return
+        service.draining = True
+        loop.call_soon_threadsafe(loop.call_later, seconds, passed_on, number, None)
+
+    signal.signal(signal.SIGTERM, drain)
+
+
 def _lifespan(service: Service) -> Application:
     """Return an application that handles lifespan events and closes websockets."""
 
@@ -64,6 +92,7 @@ def _lifespan(service: Service) -> Application:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 await service.start()
+                drain_on_signal(service)
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await service.stop()

@@ -26,8 +26,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Handler: TypeAlias = Callable[["Service", "Exchange"], Awaitable["Answer"]]
 
-_LARGE_BODY = 100_000
-"""Bytes; a larger body takes milliseconds to decode."""
+_LARGE_BODY = 16_384
+"""Bytes; a larger body may take milliseconds to decode, so that is not done on the event loop."""
 
 
 class Answer(NamedTuple):
@@ -97,13 +97,13 @@ class Route:
         )
         self._parameters = () if endpoint.query is None else endpoint.query.__struct_fields__
 
-    def call(self, service: Service, exchange: Exchange, parts: list[bytes]) -> Awaitable[Answer]:
-        """Check and decode a request, and return its handler's awaitable answer."""
+    def admit(self, exchange: Exchange, parts: list[bytes]) -> None:
+        """Check what there is of a request before its body: the path, the key's role and the query."""
         endpoint = self.endpoint
         exchange.route = endpoint.path
         exchange.names = names = [_decoded(parts[i]) for i in self._places]
         if not endpoint.roles:
-            return self.handler(service, exchange)
+            return
         key = exchange.key
         assert key is not None  # noqa: S101
         # If the path names no experiment, the handler decides what a key for one experiment may see.
@@ -111,20 +111,24 @@ class Route:
         # Public endpoints returned above: monitors and browsers add query parameters of their own to them.
         if exchange.query_string or self._parameters:
             self._decode_query(exchange)
+
+    def call(self, service: Service, exchange: Exchange) -> Awaitable[Answer]:
+        """Decode the body of an admitted request, and return its handler's awaitable answer."""
         body = exchange.body
         if self._decoder is not None:
             if len(body) > _LARGE_BODY:
-                return self._call_large(service, exchange)
+                return service.with_large_body(partial(self._call_large, service, exchange))
             exchange.data = self._decode_body(body, service.settings.units_per_request)
-        elif body and body.strip() not in (b"", b"{}", b"null"):
+        elif body and self.endpoint.roles and body.strip() not in (b"", b"{}", b"null"):
             got = _short(body[:100].decode("utf-8", "replace"))
             raise InvalidInput(f"this address takes no body; got {got}", hint="send it without one")
         return self.handler(service, exchange)
 
     async def _call_large(self, service: Service, exchange: Exchange) -> Answer:
-        """Decode a large body on the thread pool, so that it does not block the event loop."""
-        decode = partial(self._decode_body, exchange.body, service.settings.units_per_request)
-        exchange.data = await service.elsewhere(decode)
+        """Decode a large body on a thread, and do not hold it longer than that."""
+        body, exchange.body = exchange.body, b""
+        exchange.data = await service.decode(partial(self._decode_body, body, service.settings.units_per_request))
+        del body
         return await self.handler(service, exchange)
 
     def _decode_body(self, body: bytes, most_units: int) -> Any:

@@ -25,7 +25,9 @@ STATUS: dict[type[Exception], int] = {
     errors.ExperimentExists: 409,
     errors.RewardConflict: 409,
     errors.NotRewarded: 409,
-    errors.RewardsHeld: 409,
+    errors.WindowsOpen: 409,
+    errors.HasRewards: 409,
+    errors.UnitWithdrawn: 409,
     errors.EnrolmentClosed: 409,
     errors.ExperimentFinished: 409,
     errors.TooFewRewards: 409,
@@ -120,6 +122,8 @@ def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
         headers[HINT] = error.hint.code
     if isinstance(error, errors.VerificationFailed) and error.event is not None:
         headers[EVENT] = str(error.event)
+    if status == 429:
+        headers[KIND] = "NotAllowed"
     if status == 503:
         headers["retry-after"] = str(RETRY_SECONDS)
         headers.setdefault(KIND, "StoreUnavailable")

@@ -4,25 +4,21 @@ There is one queue per lock: the SQLite file, or an experiment's row in PostgreS
 time and takes all waiting requests of an experiment into the next. While one transaction is written to disk, the next
 one fills, so there is no timer, unless other processes write to the same experiment. Then processes take turns. One
 that began its transaction at once would wait for its turn with few requests in hand while more arrive, so it first
-gathers requests for as long as its last turn took.
-
-Transactions run on a thread. SQLite statements take microseconds, so a short transaction is prepared on the event
-loop's thread and only committed on the other: with ten statements, two threads would hand over Python's lock (GIL) ten
-times, which takes longer than the statements.
+gathers requests for as long as its last turn took. Transactions run on threads, so that none blocks the event loop; one
+that somebody else keeps from the experiment's lock gives its thread back, and is tried again a little later.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import EquipoiseError, StoreError
-from equipoise.experiment.execution import PreparedRequests, carry_out, prepare
+from equipoise.errors import EquipoiseError, StoreBusy, StoreError
+from equipoise.experiment.execution import carry_out
 from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
@@ -31,8 +27,11 @@ if TYPE_CHECKING:
     from equipoise.store import Store
 
 _MOST_THREADS = 16
-_LONGEST_HERE = 0.01
-"""Seconds that a transaction may block the event loop, as predicted from the last one of its kind."""
+_LOCK_SECONDS, _FIRST_REST, _LONGEST_REST = 0.25, 0.1, 2.0
+"""How long a batch waits for an experiment that somebody else has locked, and how long its queue then rests.
+
+Waiting takes one of the threads, of which other experiments need some: with 100 locked experiments, 11 are taken.
+"""
 _LONGEST_GATHERING = 0.005
 """Seconds at most that requests gather before a transaction when other processes write too."""
 
@@ -134,10 +133,10 @@ class _Queue:
         self._running: list[Submission] = []
         self._starting = False
         self._gathering: asyncio.TimerHandle | None = None
+        self._rest = 0.0
+        """Seconds that the queue rested last, since somebody else had locked the experiment."""
         self._expected = 0
         """While requests gather: how many callers of the last batch have not sent their next request yet."""
-        self._pace: dict[tuple[str, frozenset[type]], float] = {}
-        """Seconds per request of the last transaction of each kind; the first may include compiling kernels."""
 
     @property
     def is_busy(self) -> bool:
@@ -179,31 +178,14 @@ class _Queue:
         self._starting, self._gathering = False, None
         batch = self._running = self._next()
         if batch:
-            prepared = self._prepared(batch)
             try:
-                self._threads.submit(self._write, batch, prepared)
+                self._threads.submit(self._write, batch)
             except RuntimeError:  # the service is shutting down, and the thread pool is closed
-                if prepared is not None:
-                    prepared.undo()
                 self._running = []
                 while batch:
                     for submission in batch:
                         _fail(submission, Overloaded("the service is ending: this was not begun"))
                     batch = self._next()
-
-    def _prepared(self, batch: list[Submission]) -> PreparedRequests | None:
-        """Run the batch up to its commit on this thread, if that will not block the event loop for long; else None."""
-        kind = _kind(batch)
-        if not batch[0].is_single or len(batch) * self._pace.get(kind, math.inf) > _LONGEST_HERE:
-            return None
-        started = time.perf_counter()
-        experiment = batch[0].experiment
-        try:
-            prepared = prepare(experiment.store, experiment.number, [submission.requests[0] for submission in batch])
-        except Exception:  # noqa: BLE001  (raised again when a thread runs the batch; here it would end the queue)
-            return None
-        self._pace[kind] = (time.perf_counter() - started) / len(batch)
-        return prepared
 
     def _next(self) -> list[Submission]:
         while self._waiting:
@@ -224,19 +206,30 @@ class _Queue:
                 return batch
         return []
 
-    def _write(self, batch: list[Submission], prepared: PreparedRequests | None) -> None:
+    def _write(self, batch: list[Submission]) -> None:
         """Write a batch, on a thread; every caller gets an answer, even after an error."""
         started, after_others = time.perf_counter(), False
         try:
-            results, after_others = _carried_out(batch) if prepared is None else _committed(prepared, batch)
+            results, after_others = _carried_out(batch)
+        except StoreBusy:
+            self._loop.call_soon_threadsafe(self._put_back, batch)
+            return
         except BaseException as error:  # noqa: BLE001
             results = [error] * len(batch)
         seconds = time.perf_counter() - started
-        if prepared is None:
-            self._pace[_kind(batch)] = seconds / sum(len(submission.requests) for submission in batch)
         self._loop.call_soon_threadsafe(self._finish, batch, results, seconds, after_others)
 
+    def _put_back(self, batch: list[Submission]) -> None:
+        """Put a batch whose experiment is locked back to the front, and try it again after a rest."""
+        name = batch[0].experiment.name
+        self._waiting.setdefault(name, deque()).extendleft(reversed(batch))
+        self._waiting.move_to_end(name, last=False)
+        self._rest = min(_LONGEST_REST, 2 * self._rest or _FIRST_REST)
+        self._running, self._starting = [], True
+        self._loop.call_later(self._rest, self._start)
+
     def _finish(self, batch: list[Submission], results: list[Any], seconds: float, after_others: bool) -> None:
+        self._rest = 0.0
         if after_others and sum(map(len, self._waiting.values())) < self._batch_requests:
             self._gather(len(batch), min(seconds, _LONGEST_GATHERING))
         else:
@@ -256,27 +249,14 @@ class _Queue:
         self._gathering = self._loop.call_later(seconds, self._start)
 
 
-def _kind(batch: list[Submission]) -> tuple[str, frozenset[type]]:
-    return batch[0].experiment.name, frozenset(type(submission.requests[0]) for submission in batch)
-
-
-def _committed(prepared: PreparedRequests, batch: list[Submission]) -> tuple[list[Any], bool]:
-    """Commit, and return the result or error of each submission; if it fails, run the (idempotent) batch again."""
-    try:
-        planned = prepared.commit()
-    except Exception:  # noqa: BLE001
-        return _carried_out(batch)
-    return planned.results, planned.after_others
-
-
 def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
     """Run a batch; return each submission's result or error, and whether another process wrote since our last turn."""
     experiment = batch[0].experiment
     if not batch[0].is_single:
-        return [_alone(batch[0])], False
+        return [_alone(batch[0], _LOCK_SECONDS)], False
     try:
         requests = [submission.requests[0] for submission in batch]
-        planned = carry_out(experiment.store, experiment.number, requests, together=False)
+        planned = carry_out(experiment.store, experiment.number, requests, together=False, lock_seconds=_LOCK_SECONDS)
     except StoreError:
         raise
     except Exception:
@@ -287,12 +267,17 @@ def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
     return planned.results, planned.after_others
 
 
-def _alone(submission: Submission) -> Any:
+def _alone(submission: Submission, lock_seconds: float | None = None) -> Any:
+    experiment = submission.experiment
     try:
-        results = submission.experiment.apply_all(submission.requests)
+        planned = carry_out(
+            experiment.store, experiment.number, submission.requests, together=True, lock_seconds=lock_seconds
+        )
+    except StoreBusy:
+        raise
     except Exception as error:  # noqa: BLE001
         return error
-    return results[0] if submission.is_single else results
+    return planned.results[0] if submission.is_single else planned.results
 
 
 def _fail(submission: Submission, error: EquipoiseError) -> None:

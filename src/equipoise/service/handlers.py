@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from equipoise import http_api
-from equipoise.errors import ExperimentExists, Hint, InvalidInput, UnknownUnit
+from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput, UnknownUnit
 from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
 from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
 from equipoise.policies import Policy
 from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.serialization import json_data
 from equipoise.service.dispatch import Answer, Exchange, Handler, Route
+from equipoise.service.error_responses import Overloaded
 from equipoise.service.json_bodies import encode
 from equipoise.service.streaming import export_pieces
 
@@ -52,15 +53,44 @@ def routes() -> list[Route]:
 
 async def _ask(service: Service, exchange: Exchange) -> Answer:
     asked: http_api.NewAssignment = exchange.data
-    found = await _submit(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
+    [found] = await _assign(service, exchange, [Ask(asked.unit, asked.attributes, who=_key(exchange).name)])
     return Answer(201 if found.new else 200, _encode_assignment(found))
 
 
 async def _ask_many(service: Service, exchange: Exchange) -> Answer:
     pairs = ((one, None) if isinstance(one, str) else (one.unit, one.attributes) for one in exchange.data.units)
     who = _key(exchange).name
-    found = await _submit_all(service, exchange, [Ask(unit, attributes, who=who) for unit, attributes in pairs])
+    found = await _assign(service, exchange, [Ask(unit, attributes, who=who) for unit, attributes in pairs])
     return Answer(200, b'{"assignments":[' + b",".join(map(_encode_assignment, found)) + b"]}")
+
+
+async def _assign(service: Service, exchange: Exchange, requests: Sequence[Ask]) -> list[Assignment]:
+    """Assign units, within the limits of the key; units that are not new do not count."""
+    key = _key(exchange)
+    if key.limits is None:
+        return await _submit_all(service, exchange, requests)
+    try:
+        service.budgets.take(key.id, key.limits, "units", len(requests))
+    except EquipoiseError:
+        if await service.work(exchange.names[0], key, partial(_are_assigned, requests)):
+            return await _submit_all(service, exchange, requests)
+        raise
+    n_new = len(requests)  # if it is not known whether they were assigned
+    try:
+        found = await _submit_all(service, exchange, requests)
+        n_new = sum(one.new for one in found)
+    except Overloaded:
+        raise
+    except EquipoiseError:
+        n_new = 0
+        raise
+    finally:
+        service.budgets.give_back(key.id, key.limits, "units", len(requests) - n_new)
+    return found
+
+
+def _are_assigned(requests: Sequence[Ask], experiment: Experiment) -> bool:
+    return all(experiment.assignment(request.unit) is not None for request in requests)
 
 
 async def _tell(service: Service, exchange: Exchange) -> Answer:
@@ -151,8 +181,17 @@ def _call(verb: str, experiment: Experiment, *names: str, **given: Any) -> dict[
 def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
     found = experiment.unit(unit)
     if found is None:
-        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {experiment.name!r}", hint=Hint.ASK_FIRST)
+        raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {experiment.name!r}", hint=Hint.CHECK_UNIT)
     return found.to_dict() | {"new": False}
+
+
+def _withdraw(experiment: Experiment, unit: str, reason: str) -> dict[str, Any]:
+    return experiment.withdraw(unit, reason).to_dict() | {"new": False}
+
+
+def _erase(experiment: Experiment, unit: str) -> dict[str, Any]:
+    experiment.erase(unit)
+    return {"erased": unit}
 
 
 def _history(experiment: Experiment, points: int) -> dict[str, Any]:
@@ -191,6 +230,8 @@ def _status(experiment: Experiment) -> dict[str, Any]:
 
 _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "unit": _unit,
+    "withdraw": _withdraw,
+    "erase": _erase,
     "history": _history,
     "events_page": _events,
     "rebuild": _rebuild,
@@ -226,6 +267,13 @@ async def _create(service: Service, exchange: Exchange) -> Answer:
         return Answer(status, encode(experiment.describe()))
 
     return await service.elsewhere(work)
+
+
+async def _delete(service: Service, exchange: Exchange) -> Answer:
+    name = exchange.names[0]
+    await service.work(name, _key(exchange), Experiment.delete)
+    service.forget(name)
+    return Answer(200, encode({"deleted": name}))
 
 
 def create_arguments(body: http_api.NewExperiment) -> dict[str, Any]:
@@ -284,6 +332,7 @@ _HANDLERS: dict[str, Handler] = {
     "correct": _correct,
     "list": _list,
     "create": _create,
+    "delete": _delete,
     "export": _export,
     "healthz": _healthz,
     "readyz": _readyz,

@@ -7,27 +7,27 @@ uvicorn changes it, delete `send_whole` and its call in `middleware.py`: answers
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
+from collections import deque
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from equipoise.service.error_responses import SAFE_HEADERS, failure_body
 
-_UNREAD_SECONDS = 40.0
-"""Write timeout: how long a client may read nothing of an answer. Streaming gives up a little earlier, and logs it."""
 _MOST_HEAD_BYTES = 65_536
-"""Largest head of a request; one that arrives in one piece may be a little larger."""
+"""Largest head of a request, and largest trailers; one that arrives in one piece may be a little larger."""
+_NO_TRAILERS: Any = deque(maxlen=0)
+"""Takes the trailers of a chunked request and keeps none: they must not count as headers (RFC 9110, 6.5.1)."""
 
 
 def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join(name + b": " + value + b"\r\n" for name, value in headers)
 
 
-_UPGRADE = re.compile(rb"\r\n(?:upgrade:[^\r\n]*\r\n)+", re.IGNORECASE)
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _JSON_LINES = _lines([(b"content-type", b"application/json"), *SAFE_HEADERS])
 
@@ -79,52 +79,69 @@ def send_whole(send: Any, status: int, body: bytes, request_id: bytes) -> bool:
     return True
 
 
+class _Parser(httptools.HttpRequestParser):
+    """A parser that goes on after a request with `Upgrade`; httptools would take its body for another protocol."""
+
+    def __init__(self, protocol: PatientProtocol) -> None:
+        super().__init__(protocol)
+        self._protocol = protocol
+
+    def feed_data(self, data: Any) -> None:
+        """Parse data, up to the head of a request with `Upgrade`."""
+        try:
+            super().feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._protocol.parse_head_again(memoryview(data)[upgrade.args[0] :])
+
+
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a limit on how long a request may take to arrive.
 
     uvicorn closes connections that are idle between requests. This class also closes connections that never send a
-    whole request (slowloris; a few thousand would exhaust the server) or never read an answer. It ignores
-    `Upgrade` (RFC 9110, 7.8); uvicorn would parse the body as the next request.
+    whole request (slowloris; a few thousand would exhaust the server) or never read an answer. It ignores trailers and
+    `Upgrade`, as a server may (RFC 9110, 6.5.1 and 7.8): Java's HttpClient, for one, asks for HTTP/2 in every request.
     """
 
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
     _between_requests = True
     _in_head = False
-    _begun_here = False
-    """Whether the request began in the piece of data being parsed."""
+    _moved_on = False
+    """Whether a request began, or part of its body came, in the piece of data being parsed."""
     _head_bytes = 0
+    """Bytes since the request began, or since the last part of its body."""
+    _unparsed: tuple[bytes, memoryview] | None = None
+    """After a head with `Upgrade`: the same head without it, and the data that follows."""
     _ended = False
 
-    def __init__(self, seconds: float, *details: Any, **more: Any) -> None:
-        """Set how many seconds a request may take to arrive; the other arguments are uvicorn's."""
+    def __init__(self, seconds: float, unread_seconds: float, *details: Any, **more: Any) -> None:
+        """Set how long a request may take to arrive and an answer be left unread; the rest is for uvicorn."""
         super().__init__(*details, **more)
         self._seconds = seconds
+        self._unread_seconds = unread_seconds
+        self.parser = _Parser(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse data; close the connection if the head of a request is too large."""
+        """Parse data; close the connection if the head or the trailers of a request are too large."""
         if self._ended:
             return
-        if self._between_requests and (b"pgrade" in data or b"PGRADE" in data):
-            data = _without_upgrade(data)
-        self._begun_here = False
+        self._moved_on = False
         super().data_received(data)
-        if self.parser.should_upgrade() and not self._ended:
-            self._end_after_answer()
-        if self._in_head and not self._ended:
+        while self._unparsed is not None:
+            (head, rest), self._unparsed = self._unparsed, None
+            super().data_received(head)
+            super().data_received(rest)  # type: ignore[arg-type]  # (the parser takes any buffer)
+        if not self._between_requests and not self._ended:
             # If a piece ends one request and begins the next, we cannot tell how much of it is the head.
-            self._head_bytes += 0 if self._begun_here and self.cycle is not None else len(data)
+            self._head_bytes += 0 if self._moved_on and self.cycle is not None else len(data)
             if self._head_bytes > _MOST_HEAD_BYTES:
-                self._hang_up(_refusal(431, "the head of the request is too large", "send less"))
+                self._hang_up(_refusal(431, "the head or the trailers of the request are too large", "send less"))
 
-    def _end_after_answer(self) -> None:
-        """Read nothing more: what follows is not HTTP, or a body that the parser did not recognise."""
-        self._ended = True
-        cycle: Any = self.cycle
-        if cycle is None or cycle.response_complete:
-            self.transport.close()
-        else:
-            cycle.keep_alive = False
+    def parse_head_again(self, rest: memoryview) -> None:
+        """Have the head that was just parsed parsed again without `Upgrade`, and then the rest."""
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        self._unparsed = line + _lines(one for one in self.headers if one[0] != b"upgrade") + b"\r\n", rest
+        self.parser = _Parser(self)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a malformed request, in the shape of all our errors."""
@@ -138,17 +155,29 @@ class PatientProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Start the timeout for later requests on the connection."""
         super().on_message_begin()
-        self._between_requests, self._in_head, self._begun_here, self._head_bytes = False, True, True, 0
+        self._between_requests, self._in_head, self._moved_on, self._head_bytes = False, True, True, 0
         if self._late is None:
             self._late = self.loop.call_later(self._seconds, self._give_up)
 
     def on_headers_complete(self) -> None:
-        """Stop counting the bytes of the head."""
+        """Begin to answer the request."""
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":  # what follows is not HTTP
+                raise httptools.HttpParserError("this is no proxy")
+            return
         self._in_head = False
         super().on_headers_complete()
+        self.headers = _NO_TRAILERS
+
+    def on_body(self, body: bytes) -> None:
+        """Take part of a body."""
+        self._moved_on, self._head_bytes = True, 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Stop the timeout."""
+        if self.parser.should_upgrade():
+            return
         self._between_requests = True
         self._stop_clock()
         super().on_message_complete()
@@ -172,7 +201,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(error)
 
     def _await_reading(self, unread: int) -> None:
-        self._unread = self.loop.call_later(_UNREAD_SECONDS, self._look_at_reading, unread)
+        self._unread = self.loop.call_later(self._unread_seconds, self._look_at_reading, unread)
 
     def _look_at_reading(self, before: int) -> None:
         """Close if the client read nothing; writing resumes only after all of a large answer, so compare bytes."""
@@ -210,12 +239,3 @@ class PatientProtocol(HttpToolsProtocol):
         elif not self.pipeline and not cycle.response_started:
             self.transport.write(reason)
         self.transport.close()
-
-
-def _without_upgrade(data: bytes) -> bytes:
-    """Remove `Upgrade` from the first head in data; a server may ignore it (RFC 9110, 7.8).
-
-    Java's HttpClient, for one, asks for HTTP/2 in every request over plain HTTP.
-    """
-    end = data.find(b"\r\n\r\n")
-    return data if end < 0 else _UPGRADE.sub(b"\r\n", data[: end + 2]) + data[end + 2 :]

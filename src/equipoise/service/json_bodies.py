@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidInput, visible
-from equipoise.experiment.names import DEEPEST_DATA, is_deeper
+from equipoise.experiment.names import DEEPEST_DATA
+from equipoise.http_api import SMALL_BODY
 from equipoise.service.error_responses import Refused
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
@@ -21,8 +22,15 @@ _DEEPEST = 2 * DEEPEST_DATA
 """Nesting limit: above that of free data inside a body, and below the limit of any JSON parser."""
 _UNITS = frozenset(("units", "rewards"))
 """Fields that hold a list of units."""
+_MOST_VALUES = 300_000
+"""Most values of a body: 30 for each of 10,000 units, or 100,000 arms with their floors."""
 _VALUES_AT_ONCE = 10_000
 """Values of a long list to encode at a time; this many take a millisecond."""
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_INNERMOST = re.compile(rb"\[\]|\{\}")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_UNSEEN: Any = object()
+"""Stands for the data of a body that is too large to be decoded for an error message."""
 _TOKEN = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 _FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`")
 _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
@@ -41,20 +49,22 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
     """
     if not body:
         raise InvalidInput("the body: field required")
+    _refuse_many_values(body, most_units)
     try:
         found = decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if len(body) > SMALL_BODY and isinstance(error, msgspec.ValidationError):
+            # Not worth decoding it all once more: name the type of what was got instead of its value.
+            raise InvalidInput(_sentence(error, _UNSEEN, decoder.type)) from None
         data = _decode_any(body)
         if isinstance(data, dict):
             _check_units(data, most_units)
         raise InvalidInput(_sentence(error, data, decoder.type)) from None
-    if body.count(b":") > 1:  # a single colon means a single key, and no nesting
-        if _may_be_deep(body):
-            _decode_any(body)
-        else:
-            _refuse_duplicate_keys(body)
     if not _UNITS.isdisjoint(found.__struct_fields__):
-        _check_units(found, most_units)
+        _check_units(found, most_units)  # first, since what follows takes longer the more there are
+    if body.count(b":") > 1:  # a single colon means a single key, and no nesting
+        _refuse_deep(body)
+        _refuse_duplicate_keys(body)
     return found
 
 
@@ -84,15 +94,14 @@ def _decode_any(body: bytes) -> Any:
     """Decode a body of any shape; refuse it if it is not JSON."""
     try:
         data = msgspec.json.decode(body)
-        if _may_be_deep(body) and is_deeper(data, _DEEPEST):
-            raise RecursionError
     except UnicodeDecodeError:
         raise _not_json("it is not UTF-8") from None
     except msgspec.DecodeError as error:
         text = str(error).removeprefix("JSON is malformed: ").split(" - at ")[0]
         raise _not_json(text[:1].lower() + text[1:]) from None
     except RecursionError:
-        raise _not_json(f"it is nested deeper than {_DEEPEST}") from None
+        raise _too_deep() from None
+    _refuse_deep(body)
     _refuse_duplicate_keys(body)
     return data
 
@@ -101,9 +110,41 @@ def _not_json(reason: str) -> Refused:
     return Refused(400, f"the body must be JSON; {visible(reason)}")
 
 
-def _may_be_deep(body: bytes) -> bool:
-    """Return whether a body has enough brackets to be nested too deeply; a quick check, since few have."""
-    return body.count(b"{") + body.count(b"[") > _DEEPEST
+def _refuse_many_values(body: bytes, most_units: int) -> None:
+    """Refuse a body with more values than can be decoded quickly: decoding holds the GIL, so everybody waits."""
+    most = max(_MOST_VALUES, most_units * _MOST_VALUES // 10_000)
+    if len(body) > most:
+        n_values = body.count(b",") + body.count(b"[") + body.count(b"{")
+        if n_values > most:
+            raise InvalidInput(
+                f"a body may have at most {most:,} values; got about {n_values:,}", hint="send several smaller requests"
+            )
+
+
+def _too_deep() -> Refused:
+    return _not_json(f"it is nested deeper than {_DEEPEST}")
+
+
+def _refuse_deep(body: bytes) -> None:
+    """Refuse JSON that is nested too deeply; few bodies have enough brackets to be."""
+    if body.count(b"{") + body.count(b"[") > _DEEPEST and is_deep(body, _DEEPEST):
+        raise _too_deep()
+
+
+def is_deep(body: bytes, most: int) -> bool:
+    """Return whether JSON is nested deeper than `most` levels, without decoding it.
+
+    Examples
+    --------
+    >>> is_deep(b'{"a": [1, {}], "]": "[["}', 3), is_deep(b'{"a": [1, {}]}', 2)
+    (False, True)
+    """
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    for _ in range(most):
+        if not brackets:
+            return False
+        brackets = _INNERMOST.sub(b"", brackets)
+    return bool(brackets)
 
 
 def _refuse_duplicate_keys(body: bytes) -> None:
@@ -150,7 +191,10 @@ def _sentence(error: Exception, data: Any, kind: Any) -> str:
     place, value = "", data
     for name, index in _TOKEN.findall(path.rstrip("`")):
         if index.isdigit():
-            place, value = f"{place}[{index}]", value[int(index)]
+            place, value = f"{place}[{index}]", value if value is _UNSEEN else value[int(index)]
+            continue
+        if value is _UNSEEN:
+            place = f"{place}.{name}" if place and name else place or name
             continue
         # Only floors are a dictionary of numbers, and msgspec does not say which value is not a number.
         key = name or next(one for one, number in value.items() if type(number) not in (int, float))
@@ -160,8 +204,9 @@ def _sentence(error: Exception, data: Any, kind: Any) -> str:
         return visible(f"{where}: {'field required' if field[1] == 'missing required' else 'unknown field'}")
     if text.startswith("Invalid enum value"):
         text = f"Expected {' or '.join(map(repr, get_args(get_type_hints(kind)[place])))}"
-    text = re.sub(r"`(.*?)`", lambda types: _json_types(types[1]), text.partition(", got ")[0])
-    return visible(f"{place or 'the body'}: {text[:1].lower()}{text[1:]}; got {_short(value)}")
+    text, _, kind_got = re.sub(r"`(.*?)`", lambda types: _json_types(types[1]), text).partition(", got ")
+    got = (kind_got or "something else") if value is _UNSEEN else _short(value)
+    return visible(f"{place or 'the body'}: {text[:1].lower()}{text[1:]}; got {got}")
 
 
 def _json_types(types: str) -> str:

@@ -12,15 +12,19 @@ import logging
 import re
 import secrets
 import time
+from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from equipoise.errors import EquipoiseError
-from equipoise.service.dispatch import Answer, Application, Exchange, Receive, Router, Scope, Send
+from equipoise.errors import EquipoiseError, StoreChanged
+from equipoise.service.dispatch import Answer, Application, Exchange, Message, Receive, Router, Scope, Send
 from equipoise.service.error_responses import SAFE_HEADERS, Overloaded, Refused, answer_to
 from equipoise.service.http_protocol import send_whole
 from equipoise.service.streaming import send_pieces
 
 if TYPE_CHECKING:
+    from equipoise.service.api_keys import Key
+    from equipoise.service.key_limits import Limits
     from equipoise.service.service import Service
 
 log = logging.getLogger("equipoise.service")
@@ -28,7 +32,8 @@ log = logging.getLogger("equipoise.service")
 _PUBLIC = frozenset((b"/healthz", b"/readyz", b"/", b"/docs", b"/openapi.json"))
 """Paths that need no key; the last three reveal only what the project's documentation says."""
 _PUBLIC_FILES = b"/docs/"
-_PUBLIC_BODY_BYTES = 1_024
+_MOST_DISCARDED, _DISCARD_SECONDS = 4 * 2**20, 0.25
+"""Bytes of a body that is too large, and seconds, to read and throw away before it is refused."""
 _SMALL_BODY = 16_384
 """Bytes of a body not worth counting when they arrive in one piece, as in all frequent requests."""
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -54,6 +59,7 @@ class Middleware:
         self._lifespan = lifespan
         self._prefix, self._count = secrets.token_hex(4), itertools.count(1)
         self._bytes_held = 0
+        self._bytes_held_of: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -66,7 +72,8 @@ class Middleware:
             await self._answer(exchange, scope, send)
         finally:
             metrics.in_flight -= exchange.entered
-            self._bytes_held -= exchange.bytes_held
+            if exchange.bytes_held:
+                self._release(exchange)
             seconds = time.perf_counter() - exchange.started
             metrics.observe_request(exchange.method, exchange.route, exchange.status, seconds)
             if self.service.settings.access_log or exchange.status >= 500 or exchange.route not in _UNLOGGED:
@@ -94,22 +101,27 @@ class Middleware:
                 exchange.request_id = value
         exchange.request_id = exchange.request_id or f"{self._prefix}-{next(self._count):x}".encode()
         try:
-            if self.service.settings.open:
+            service = self.service
+            if service.settings.open:
                 self._check_origin(host, origin)
-            if path in _PUBLIC or path.startswith(_PUBLIC_FILES):
-                exchange.body = await self._read_body(exchange, length, _PUBLIC_BODY_BYTES)
-            else:
+            if path not in _PUBLIC and not path.startswith(_PUBLIC_FILES):
                 # Authenticate first: a client without a key must not make us wait for its body or take up capacity.
                 authorization = exchange.authorization
-                exchange.key = self.service.key_now(authorization) or await self.service.key(authorization)
+                exchange.key = service.key_now(authorization) or await service.key(authorization)
                 self._admit(exchange)
-                exchange.body = await self._read_body(exchange, length, self.service.settings.body_bytes)
+            parts = path.split(b"/")
+            route = self._router.match(exchange.method, parts)
+            route.admit(exchange, parts)
+            if exchange.key is not None and exchange.key.limits is not None:
+                self._spend(exchange.key, exchange.key.limits, length)
+            exchange.body = await self._read_body(exchange, length, service.most_bytes(route.endpoint))
+            if length is None and exchange.body and exchange.key is not None and exchange.key.limits is not None:
+                service.budgets.take(exchange.key.id, exchange.key.limits, "bytes", len(exchange.body))
             if exchange.body and content_type != _JSON and not _LIKE_JSON.fullmatch(content_type):
                 raise Refused(415, "a body must be JSON", hint="send Content-Type: application/json")
             if exchange.body and encoding:
                 raise Refused(415, "a body must not be compressed", hint="send it without Content-Encoding")
-            parts = path.split(b"/")
-            answer = await self._router.match(exchange.method, parts).call(self.service, exchange, parts)
+            answer = await route.call(service, exchange)
         except Exception as error:  # noqa: BLE001
             answer = self._failure(exchange, error)
         except asyncio.CancelledError:
@@ -135,10 +147,16 @@ class Middleware:
         metrics.in_flight += 1
         exchange.entered = True
 
+    def _spend(self, key: Key, limits: Limits, length: bytes | None) -> None:
+        """Count a request, and its body if its length is known, towards the limits of its key."""
+        self.service.budgets.take(key.id, limits, "requests", 1)
+        if length is not None and length.isdigit():
+            self.service.budgets.take(key.id, limits, "bytes", int(length))
+
     async def _read_body(self, exchange: Exchange, length: bytes | None, most: int) -> bytes:
         """Read the body; refuse it if it, or all bodies in flight, are too large. `PatientProtocol` limits the time."""
         if length is not None and length.isdigit() and int(length) > most:
-            raise _too_large(most)
+            raise _too_large(most, f"{int(length):,}")
         message = await exchange.receive()
         piece: bytes = message.get("body", b"")
         if message["type"] == "http.request" and not message.get("more_body") and most >= len(piece) <= _SMALL_BODY:
@@ -147,7 +165,8 @@ class Middleware:
         while True:
             body += piece
             if len(body) > most:
-                raise _too_large(most)
+                await _discard(exchange, message)
+                raise _too_large(most, "more")
             self._hold(exchange, len(piece))
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the request did not arrive whole", headers=_CLOSE)
@@ -157,15 +176,27 @@ class Middleware:
             piece = message.get("body", b"")
 
     def _hold(self, exchange: Exchange, n_bytes: int) -> None:
-        """Count bytes of a body until its request ends; refuse too many: backpressure."""
+        """Count bytes of a body until its request ends; refuse too many, of all clients or of one: backpressure."""
         exchange.bytes_held += n_bytes
         self._bytes_held += n_bytes
-        most = self.service.settings.bytes_in_flight
-        if self._bytes_held > most:
-            raise Overloaded(f"more than {most:,} bytes of requests at once")
+        settings = self.service.settings
+        if exchange.key is not None:
+            self._bytes_held_of[exchange.key.id] += n_bytes
+        if self._bytes_held > settings.bytes_in_flight:
+            raise Overloaded(f"more than {settings.bytes_in_flight:,} bytes of requests at once")
+        if exchange.key is not None and self._bytes_held_of[exchange.key.id] > settings.bytes_of_one_key:
+            raise Overloaded(f"more than {settings.bytes_of_one_key:,} bytes of requests at once with this key")
+
+    def _release(self, exchange: Exchange) -> None:
+        """Stop counting the bytes of a request's body."""
+        self._bytes_held -= exchange.bytes_held
+        if exchange.key is not None:
+            self._bytes_held_of -= Counter({exchange.key.id: exchange.bytes_held})  # drops counts of zero
 
     def _failure(self, exchange: Exchange, error: Exception) -> Answer:
         status, headers, body = answer_to(error)
+        if isinstance(error, StoreChanged):
+            self.service.forget_experiments()
         if not isinstance(error, EquipoiseError):
             data = {"request_id": exchange.request_id.decode(), "route": exchange.route}
             log.error("unexpected error", exc_info=error, extra={"data": data})
@@ -211,5 +242,20 @@ class Middleware:
         log.log(logging.DEBUG if quiet else logging.INFO, "request", extra={"data": data})
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(413, f"a body may have at most {most:,} bytes", hint="send several smaller requests", headers=_CLOSE)
+async def _discard(exchange: Exchange, message: Message) -> None:
+    """Read the rest of a body without keeping it: a client that is still sending would not see the answer."""
+    n_bytes = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DISCARD_SECONDS):
+            while message.get("more_body") and n_bytes < _MOST_DISCARDED:
+                message = await exchange.receive()
+                n_bytes += len(message.get("body", b""))
+
+
+def _too_large(most: int, got: str) -> Refused:
+    return Refused(
+        413,
+        f"the body of this request may have at most {most:,} bytes; got {got}",
+        hint="send several smaller requests",
+        headers=_CLOSE,
+    )

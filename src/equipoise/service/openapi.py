@@ -49,6 +49,7 @@ REASONS = {
     415: "The body is not JSON, or it is compressed.",
     421: "A service without keys answers to `localhost` only.",
     422: "Something in it is outside what is allowed.",
+    429: "The key has used what it may use per hour.",
     431: "The head of the request is too large.",
     500: "An unexpected error; it was logged with the request's id.",
     501: "The server lacks an optional package for this.",
@@ -60,7 +61,7 @@ _ALWAYS = (400, 403, 408, 413, 415, 421, 431, 500, 503)
 _ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
 _EVENT = {"description": "First event that differs, if a log does not verify.", "schema": {"type": "integer"}}
 _RETRY = {"description": "Seconds to wait before sending it again.", "schema": {"type": "integer"}}
-_MORE_HEADERS = {409: {"X-Equipoise-Event": _EVENT}, 503: {"Retry-After": _RETRY}}
+_MORE_HEADERS = {409: {"X-Equipoise-Event": _EVENT}, 429: {"Retry-After": _RETRY}, 503: {"Retry-After": _RETRY}}
 _PATH = {
     "name": ("The experiment.", "fractions", LONGEST_NAME),
     "unit": ("The unit that was assigned.", "student-42", LONGEST_UNIT),
@@ -94,6 +95,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "tell": {"reward": 0.75},
     "tell_many": {"rewards": [{"unit": "student-42", "reward": 0.75}]},
     "correct": {"reward": 0.5, "reason": "typed wrong"},
+    "withdraw": {"reason": "asked to leave"},
     "finish": {"anyway": False},
     "change_weight": {"reward_weight": 0.9},
     "add_arm": {"name": "blocks", "floor": 0.05},
@@ -188,7 +190,7 @@ def _successes(
 
 
 def _failures(endpoint: Endpoint) -> dict[str, Any]:
-    statuses = {*endpoint.failures, *_ALWAYS, *((401, 422) if endpoint.roles else ())}
+    statuses = {*endpoint.failures, *_ALWAYS, *((401, 422, 429) if endpoint.roles else ())}
     content = {"application/json": {"schema": {"$ref": _SCHEMAS.format(name="Failure")}}}
     return {
         str(status): {
@@ -205,6 +207,7 @@ def _examples() -> dict[str, Any]:
     started = datetime(2026, 11, 16, 8, 15, 30, 125_000, tzinfo=UTC)
     seconds = iter(range(10**6))
     found: dict[str, Any] = {"healthz": {"status": "ok"}, "readyz": {"status": "ok"}}
+    found["delete"] = {"deleted": BODIES["create"]["name"]}
 
     def run(verb: str, *names: str, data: dict[str, Any] | None = None) -> None:
         given = BODIES.get(verb, {}) if data is None else data
@@ -224,17 +227,20 @@ def _examples() -> dict[str, Any]:
                 experiment.tell(f"student-{number}", number % 5 / 4)
         run("correct", "student-42")
         run("unit", "student-42")
+        run("withdraw", "student-44")
+        run("erase", "student-44")
         found["list"] = {"experiments": json_data(Experiment.list(store))}
         run("history", data={"points": 3})
         run("events_page", data={"after": 1, "limit": 2})
         run("what_if", data={"reward_weight": 0.9})
         for verb in ("describe", "status", "verify", "rebuild", "pause", "resume", "settle", "change_weight"):
             run(verb)
-        found["verify"]["seconds"] = 0.07  # the only value that depends on the machine
+        found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
         run("add_arm")
         for verb in ("pause_arm", "resume_arm", "retire_arm"):
             run(verb, "pie")
         run("stop")
+        seconds = iter(range(10**6, 2 * 10**6))  # every window has passed
         run("finish")
     return found
 

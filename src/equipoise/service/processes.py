@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 URL, SETTINGS, LOG_FORMAT = "EQUIPOISE_SERVICE_STORE", "EQUIPOISE_SERVICE_SETTINGS", "EQUIPOISE_SERVICE_LOGS"
 """Environment variables that pass the configuration to the server's processes."""
 
-GRACE_SECONDS = 20
-"""How long accepted requests may take to finish at shutdown."""
-
 END_SECONDS = 3
-"""How long threads may take after that before the process exits."""
+"""How long threads may take after shutdown before the process exits."""
 
 log = logging.getLogger("equipoise.service")
 
@@ -43,18 +40,19 @@ def server_config(factory: str | Callable[[], Any], settings: Settings, workers:
 
     from equipoise.service.http_protocol import PatientProtocol
 
+    protocol = partial(PatientProtocol, settings.body_seconds, settings.unread_seconds)
     return uvicorn.Config(
         factory,
         factory=True,
         workers=workers,
-        http=partial(PatientProtocol, settings.body_seconds),  # type: ignore[arg-type]  # (called like a class)
+        http=protocol,  # type: ignore[arg-type]  # (called like a class)
         loop="uvloop" if sys.platform != "win32" else "asyncio",
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=settings.idle_seconds,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=settings.grace_seconds,
         backlog=BACKLOG,
     )
 
@@ -203,7 +201,11 @@ class Port(socket.socket):
         """
         if sys.platform == "linux":
             self._reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._reservation.bind("\0equipoise {} {}".format(*self.getsockname()[:2]))
+            try:
+                self._reservation.bind("\0equipoise {} {}".format(*self.getsockname()[:2]))
+            except OSError:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Release the port."""
@@ -256,7 +258,11 @@ def _own(family: int, address: Any) -> socket.socket:
 
 def _bound(port: Port, address: Any) -> Port:
     port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    port.bind(address)
+    try:
+        port.bind(address)
+    except OSError:
+        port.close()
+        raise
     return port
 
 

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise.errors import StoreUnavailable
-from equipoise.experiment import Experiment
+from equipoise.experiment.overview import Overview, Overviews
 
 if TYPE_CHECKING:
     from equipoise.store import Store
@@ -64,6 +63,7 @@ class Metrics:
         self.latency: defaultdict[tuple[str, str], Histogram] = defaultdict(lambda: Histogram(LATENCIES))
         self.batch_size = Histogram(SIZES)
         self.batch_seconds = Histogram(LATENCIES)
+        self._overviews = Overviews(store)
         self._gauges: tuple[float, list[str]] = (-1e9, [])
         self._shared_at = 0.0
 
@@ -153,31 +153,21 @@ class Metrics:
         """Return the status of experiments; cached, so that frequent scrapes do not load the store."""
         read_at, lines = self._gauges
         if time.monotonic() - read_at > _GAUGES_SECONDS:
-            lines = list(_experiments(self._store))
+            lines = list(_gauge_lines(self._overviews.read()))
             self._gauges = time.monotonic(), lines
         return lines
 
 
-def _experiments(store: Store) -> Iterator[str]:
+def _gauge_lines(overviews: Iterable[Overview]) -> Iterator[str]:
     units, shares = [], []
-    for listed in Experiment.list(store):
-        if listed.state == "finished":
-            continue
-        try:
-            status = Experiment.open(store, listed.name).status()
-        except StoreUnavailable:
-            raise
-        except Exception:  # a damaged experiment must not hide the others
-            log.exception("no numbers of an experiment", extra={"data": {"experiment": listed.name}})
-            continue
-        for state in ("assigned", "rewarded", "pending", "overdue", "dropped"):
-            of = _braces((("experiment", status.name), ("state", state)))
-            units.append(f"equipoise_units{of} {getattr(status, f'n_{state}')}")
-        for arm in status.arms:
-            for kind, share in (("actual", arm.actual_share), ("target", arm.target_share)):
-                if share is not None:
-                    of = _braces((("experiment", status.name), ("arm", arm.arm), ("kind", kind)))
-                    shares.append(f"equipoise_arm_share{of} {share!r}")
+    for one in overviews:
+        name = _escaped(one.name)
+        units += [f'equipoise_units{{experiment="{name}",state="{state}"}} {n}' for state, n in one.units.items()]
+        for kind, values in (("actual", one.actual), ("target", one.target)):
+            shares += [
+                f'equipoise_arm_share{{experiment="{name}",arm="{_escaped(arm)}",kind="{kind}"}} {share!r}'
+                for arm, share in zip(one.arms, values or (), strict=False)
+            ]
     yield from _head("equipoise_units", "gauge", "Units of experiments that are not finished, by state.")
     yield from units
     yield from _head("equipoise_arm_share", "gauge", "Share of units an arm has, and that it is steered towards.")
@@ -199,6 +189,9 @@ def _histogram(name: str, found: Histogram, labels: _Labels) -> Iterator[str]:
 
 
 def _braces(labels: _Labels) -> str:
-    escaped = ((name, value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")) for name, value in labels)
-    inner = ",".join(f'{name}="{value}"' for name, value in escaped)
+    inner = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
     return f"{{{inner}}}" if inner else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

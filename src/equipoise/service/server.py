@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from equipoise._version import __version__
-from equipoise.errors import InvalidInput, StoreUnavailable
+from equipoise.errors import Hint, InvalidInput, StoreError, StoreUnavailable
 from equipoise.service import logs
 from equipoise.service.asgi import create_app, require_extra
 from equipoise.service.processes import (
@@ -36,9 +36,20 @@ if TYPE_CHECKING:
 
 
 def serve(
-    url: str, *, host: str, port: int, workers: int, settings: Settings, log_format: str, say: Callable[[str], None]
+    url: str,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    settings: Settings,
+    log_format: str,
+    say: Callable[[str], None],
+    create: bool = False,
 ) -> None:
-    """Check the arguments, the port and the store, print the address, and serve until a signal."""
+    """Check the arguments, the port and the store, print the address, and serve until a signal.
+
+    With `create`, a store is created where there is none.
+    """
     require_extra()
     if settings.open and not is_loopback(host):
         raise InvalidInput(
@@ -52,7 +63,7 @@ def serve(
         )
     # Open the port first, so that a port in use leaves nothing behind.
     with contextlib.closing(open_port(host, port, workers)) as listening:
-        _look(url, settings, say)
+        _look(url, settings, say, create=create or url.startswith("memory:"))
         announce_compiling()
         compile_kernels()
         raise_limit_of_files()
@@ -95,12 +106,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
+def _look(url: str, settings: Settings, say: Callable[[str], None], *, create: bool) -> None:
     """Open the store once, so that its errors are reported here and not in a loop of restarts."""
     from equipoise.service.api_keys import list_keys
-    from equipoise.store import open_store
 
-    with open_store(url) as store:
+    with _opened(url, create) as store:
         now = store.now()
         valid = [key for key in list_keys(store) if key.state(now) == "valid"]
         say(f"store: {store.url}")
@@ -108,6 +118,17 @@ def _look(url: str, settings: Settings, say: Callable[[str], None]) -> None:
             say("open: everybody on this machine may do everything; for a laptop only")
         elif not valid:
             say(f"no key yet; {_how_to_make_a_key(url, store.url)}")
+
+
+def _opened(url: str, create: bool) -> Store:
+    from equipoise.store import open_store
+
+    try:
+        return open_store(url, create=create)
+    except StoreError as error:
+        if error.hint is Hint.NO_STORE:
+            error.hint = "check --store; with --new, equipoise serve makes the store"
+        raise
 
 
 def _how_to_make_a_key(url: str, shown: str) -> str:

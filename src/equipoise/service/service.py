@@ -17,10 +17,12 @@ from equipoise.experiment.backends import StoreBackend
 from equipoise.service.api_keys import OPEN, Key, KeyRing
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import GroupCommit
+from equipoise.service.key_limits import Budgets
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
 if TYPE_CHECKING:
+    from equipoise.http_api import Endpoint
     from equipoise.service.settings import Settings
     from equipoise.store import Store
 
@@ -35,9 +37,10 @@ _MOST_THREADS, _MOST_WAITING = 24, 200
 """Threads for calls that wait for the store, and most calls that run or wait for a thread: backpressure."""
 _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE = 8, 24, 5
 """The same for calls that may take minutes, and most of them for one experiment, to leave threads for others."""
-_LOOK_SECONDS = 2.0
-_ENDING_SECONDS = 5.0
-"""How long unfinished work may take at shutdown, after the grace period of requests."""
+_MOST_LARGE_REQUESTS = 4
+"""Requests with a large body that are at work: a decoded body takes many times its size until its answer is sent."""
+_LOOK_SECONDS, _WRITTEN_SECONDS = 2.0, 1.0
+"""How long a check of readiness waits for the store, and for how long one write shows that it can be written."""
 _MOST_LOOKED_UP = 10
 """Rate limit: unknown keys looked up per second."""
 
@@ -56,12 +59,21 @@ class Service:
             wait_seconds=settings.wait_seconds,
             observe=self.metrics.observe_batch,
         )
+        self.budgets = Budgets(time.monotonic)
         self._threads = Threads("equipoise-work", _MOST_THREADS, _MOST_WAITING)
         self._long_threads = Threads("equipoise-long-work", _MOST_LONG_THREADS, _MOST_LONG, _MOST_LONG_OF_ONE)
         self._scrape = self._threads.shared(self.metrics.text)
+        # One body at a time: decoding holds the GIL most of the time, and takes up to thirty times the body in memory.
+        self._decoding = Threads("equipoise-decode", 1, _MOST_WAITING)
+        self._large_requests = asyncio.Semaphore(_MOST_LARGE_REQUESTS)
         # Dedicated threads: keys must be read and health reported even while all other threads are busy.
         self._key_thread = ThreadPoolExecutor(1, "equipoise-keys")
-        self._look_thread = ThreadPoolExecutor(1, "equipoise-look")
+        looks = self._looks = Threads("equipoise-look", 2, 2)
+        self._read_check = looks.shared(lambda: self.store.read(lambda transaction: transaction.find("-")))
+        self._write_check = looks.shared(self._write)
+        self._written_at = -_WRITTEN_SECONDS
+        self.draining = False
+        """Whether the service will close its port soon."""
         self._numbers: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._looked_up_at: list[float] = []
@@ -76,13 +88,12 @@ class Service:
         """Finish accepted work, record the uses of keys, and close the store."""
         if self._keeper is not None:
             self._keeper.cancel()
-        await self.group_commit.close(_ENDING_SECONDS)
+        await self.group_commit.close(self.settings.ending_seconds)
         with contextlib.suppress(StoreError, TimeoutError):
-            await asyncio.wait_for(self._read_keys(note_uses=True), _ENDING_SECONDS)
-        for crowd in (self._threads, self._long_threads):
+            await asyncio.wait_for(self._read_keys(note_uses=True), self.settings.ending_seconds)
+        for crowd in (self._threads, self._long_threads, self._decoding, self._looks):
             crowd.shut_down()
-        for thread in (self._key_thread, self._look_thread):
-            thread.shutdown(wait=False, cancel_futures=True)
+        self._key_thread.shutdown(wait=False, cancel_futures=True)
         self.store.close()
 
     # Keys
@@ -141,7 +152,7 @@ class Service:
     # Experiments
 
     def known_experiment(self, name: str, key: Key) -> Experiment | None:
-        """Return an experiment from the cache, if present; experiments are never removed or renamed."""
+        """Return an experiment from the cache, if present."""
         number = self._numbers.get(name)
         return None if number is None else Experiment(StoreBackend(self.store, number, name, key.name))
 
@@ -155,6 +166,15 @@ class Service:
                 raise UnknownExperiment(f"the service has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS) from None
             self._numbers[name] = found.number
         return found
+
+    def forget(self, name: str) -> None:
+        """Forget where an experiment was; this worker alone, others find out when they use it."""
+        self._numbers.pop(name, None)
+
+    def forget_experiments(self) -> None:
+        """Look experiments up by their names again: the store is no longer the one they were found in."""
+        log.warning("the store was replaced or restored; looking its experiments up again")
+        self._numbers.clear()
 
     async def work(self, name: str, key: Key, action: Callable[[Experiment], Result]) -> Result:
         """Run a short action on an experiment, on the thread pool."""
@@ -179,18 +199,42 @@ class Service:
         """Run an action that may wait for the store, on the thread pool, for at most `wait_seconds`."""
         return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
 
+    def most_bytes(self, endpoint: Endpoint) -> int:
+        """Return the largest body that an endpoint takes."""
+        largest, most = self.settings.body_bytes, endpoint.body_bytes
+        return largest if most is None or most > largest else most
+
+    async def with_large_body(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do the work of a request with a large body, after waiting for at most `wait_seconds` for others to end."""
+        try:
+            await asyncio.wait_for(self._large_requests.acquire(), self.settings.wait_seconds)
+        except TimeoutError:
+            raise Overloaded("too much to do: too many requests with large bodies") from None
+        try:
+            return await work()
+        finally:
+            self._large_requests.release()
+
+    async def decode(self, action: Callable[[], Result]) -> Result:
+        """Decode a large body, one at a time and not on the event loop."""
+        return await self._decoding.carry_out(action, seconds=self.settings.wait_seconds)
+
     async def numbers(self) -> str:
         """Return the Prometheus metrics; concurrent scrapes share one read of the store."""
         return await self._scrape(self.settings.wait_seconds)
 
     async def look(self) -> None:
-        """Check readiness: raise unless the store answers within two seconds."""
+        """Check readiness: raise if the service drains, or unless the store answers within two seconds and is written.
 
-        def look() -> None:
-            self.store.read(lambda transaction: transaction.find("-"))
+        A write that has to wait for another writer is not refused, so it does not count.
+        """
+        if self.draining:
+            raise Overloaded("the service is about to end")
+        await self._read_check(_LOOK_SECONDS)
+        if time.monotonic() - self._written_at > _WRITTEN_SECONDS:
+            with contextlib.suppress(Overloaded):
+                await self._write_check(_LOOK_SECONDS)
 
-        looking = asyncio.get_running_loop().run_in_executor(self._look_thread, look)
-        try:
-            await asyncio.wait_for(looking, _LOOK_SECONDS)
-        except TimeoutError:
-            raise Overloaded(f"the store did not answer within {_LOOK_SECONDS:g} seconds") from None
+    def _write(self) -> None:
+        self.store.change(None, lambda transaction: transaction.touch_version())
+        self._written_at = time.monotonic()

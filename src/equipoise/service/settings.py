@@ -24,23 +24,33 @@ class Settings:
     open : bool
         Whether any client may do everything without a key; only for a laptop.
     body_bytes : int
-        Largest request body.
+        Largest request body, of an endpoint that takes many units; most endpoints take far less.
     units_per_request : int
         Most units that one request assigns or rewards.
     requests_in_flight : int
         Most requests that one process works on; more are refused with 503 and `Retry-After`: backpressure.
     bytes_in_flight : int
-        Most bytes of request bodies that one process holds; more are refused in the same way.
+        Most bytes of request bodies that one process holds, a quarter of them with one key; more are refused in the
+        same way.
     wait_seconds : float
         How long a request may wait for the store; then it is answered with 503, and a retry is safe.
     body_seconds : float
         How long a client may take to send a request: the limit against slow clients (slowloris).
     idle_seconds : int
         How long a connection may stay open without a request.
+    unread_seconds : float
+        How long a client may read nothing of an answer: the write timeout. An export gives up a little earlier.
+    grace_seconds : int
+        How long accepted requests may take to finish at shutdown.
+    ending_seconds : float
+        How long work on the store may take to finish after that.
     cors_origins : tuple of str
         CORS: web origins whose pages may call the service, such as https://school.example; * for all.
     access_log : bool
         Whether to log every request; otherwise assignments and rewards are logged only on a server error (5xx).
+    drain_seconds : float
+        How long to serve on after SIGTERM, while `/readyz` answers 503, before the port is closed: time for a load
+        balancer to notice.
     batch_requests : int
         Most requests of one experiment that share a transaction (group commit).
 
@@ -58,21 +68,32 @@ class Settings:
     wait_seconds: float = 8.0
     body_seconds: float = 15.0
     idle_seconds: int = 75
+    unread_seconds: float = 40.0
+    grace_seconds: int = 20
+    ending_seconds: float = 5.0
     cors_origins: tuple[str, ...] = ()
     access_log: bool = False
+    drain_seconds: float = 0.0
     batch_requests: int = 512
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "units_per_request", "requests_in_flight", "idle_seconds", "batch_requests"):
+        whole = ("body_bytes", "units_per_request", "requests_in_flight", "batch_requests")
+        for name in (*whole, "idle_seconds", "grace_seconds"):
             checks.whole_number(name, getattr(self, name), 1)
         if checks.whole_number("bytes_in_flight", self.bytes_in_flight, 1) < self.body_bytes:
             raise InvalidInput(
                 f"bytes_in_flight must be at least body_bytes, {self.body_bytes:,}; got {self.bytes_in_flight:,}",
                 hint="otherwise the largest body would never be taken",
             )
-        for name in ("wait_seconds", "body_seconds"):
+        for name in ("wait_seconds", "body_seconds", "unread_seconds", "ending_seconds"):
             checks.number_between(name, getattr(self, name), 0, 3600, open_low=True)
+        checks.number_between("drain_seconds", self.drain_seconds, 0, 3600)
         object.__setattr__(self, "cors_origins", tuple(map(_as_browsers_write_it, self.cors_origins)))
+
+    @property
+    def bytes_of_one_key(self) -> int:
+        """Most bytes of request bodies that one process holds for one key: a quarter, or one body of the largest."""
+        return max(self.body_bytes, self.bytes_in_flight // 4)
 
     def to_json(self) -> str:
         """Return the settings as JSON, for the processes of a server."""

@@ -1,13 +1,22 @@
-"""Stream an export: a thread writes it as fast as the client reads, so it is never all in memory."""
+"""Stream an export: a thread writes it to a temporary file, and the client reads that at its own pace.
+
+The thread goes as fast as the database, whoever reads: an open transaction keeps SQLite from recycling its WAL, and
+PostgreSQL from cleaning up. The file has no name, so nothing is left behind.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import logging
+import os
+import tempfile
 import threading
 from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from equipoise.errors import StoreUnavailable
 from equipoise.service.error_responses import Overloaded
 
 if TYPE_CHECKING:
@@ -17,19 +26,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("equipoise.service")
 
 MOST_EXPORTS = 4
-"""Most exports at once per process: each holds a connection, and its snapshot keeps the database from cleaning up."""
+"""Most exports at once per process: each holds a temporary file until its client has read it."""
 STALL_SECONDS = 30.0
 """Write timeout: how long a client may read nothing of an export before we give up.
 
 Progress shows in steps of a third of the system's buffer for the connection, which may be several megabytes.
 """
+LEAST_FREE_BYTES = 256 * 2**20
+"""Room that exports leave on the disk of temporary files; the store may be on the same one."""
 
-_WAITING = 16
-"""Most pieces that wait for a slow client."""
 _PIECE = 65_536
 """Most bytes of a piece: small enough that even a slow client reads one in time."""
 
-_running: set[threading.Thread] = set()
+_running: set[_Spool] = set()
 _counting = threading.Lock()
 
 
@@ -37,71 +46,81 @@ class _GoneAway(Exception):
     """The reader is gone, so the thread should stop writing."""
 
 
-class _Stalled(Exception):
-    """The client is connected but reads nothing."""
-
-
-class _Pipe:
-    """A file-like pipe that a thread writes to and a coroutine reads from."""
+class _Spool:
+    """A temporary file that a thread writes to while a coroutine reads from it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._pieces: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
-        self._room = threading.Semaphore(_WAITING)
-        self._closed = threading.Event()
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (closed by `_leave`)
+        self._n_written = 0
+        self._ended = False
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+        self._reader_gone = threading.Event()
+        self._n_users = 2
 
     def write(self, piece: str | bytes) -> int:
-        """Write text or bytes in small pieces; called on the thread."""
-        data = piece.encode() if isinstance(piece, str) else bytes(piece)
-        for start in range(0, len(data), _PIECE):
-            if not self._room.acquire(timeout=STALL_SECONDS):
-                self._hand_over(_Stalled())
+        """Write text or bytes; called on the thread."""
+        data = memoryview(piece.encode() if isinstance(piece, str) else piece)
+        disk = os.fstatvfs(self._file.fileno())
+        if disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES + len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        n_written = 0
+        while n_written < len(data):  # an unbuffered file may take less than all
+            if self._reader_gone.is_set():
                 raise _GoneAway
-            if self._closed.is_set():
-                raise _GoneAway
-            self._hand_over(data[start : start + _PIECE])
+            n_written += self._file.write(data[n_written:])
+        self._notify(n_written)
         return len(piece)
 
     def end(self, error: BaseException | None) -> None:
         """Signal the end, or an error; called on the thread."""
-        if self._closed.is_set():
-            raise _GoneAway
-        self._hand_over(error)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            error = StoreUnavailable(f"no room for an export in {tempfile.gettempdir()}: {error.strerror}")
+        self._notify(0, ended=True, error=error)
 
-    def _hand_over(self, piece: bytes | BaseException | None) -> None:
+    def _notify(self, n_bytes: int, *, ended: bool = False, error: BaseException | None = None) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._pieces.put_nowait, piece)
+            self._loop.call_soon_threadsafe(self._change, n_bytes, ended, error)
         except RuntimeError:  # the loop is closed: the service has ended
             raise _GoneAway from None
 
+    def _change(self, n_bytes: int, ended: bool, error: BaseException | None) -> None:
+        self._n_written += n_bytes
+        self._ended, self._error = ended, error
+        self._changed.set()
+
     async def read(self) -> AsyncGenerator[bytes, None]:
-        """Yield the pieces, and tell the writer when the reader stops."""
+        """Yield the pieces, as far as they are written, until the end."""
+        place = 0
         try:
-            while (piece := await self._pieces.get()) is not None:
-                if isinstance(piece, BaseException):
-                    raise piece
+            while place < self._n_written or not self._ended:
+                if place == self._n_written:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                piece = await asyncio.to_thread(os.pread, self._file.fileno(), _PIECE, place)
+                place += len(piece)
                 yield piece
-                self._room.release()
+            if self._error is not None:
+                raise self._error
         finally:
-            self._closed.set()
-            self._room.release()  # wake a writer that waits for room, so that it stops
+            self._reader_gone.set()
+            self.leave()
 
-
-class _Binary(_Pipe):
-    """A pipe that refuses text, for libraries that probe whether a file is binary."""
-
-    def write(self, piece: Any) -> int:
-        """Write bytes; raise `TypeError` for text."""
-        if isinstance(piece, str):
-            raise TypeError("bytes only")
-        return super().write(piece)
+    def leave(self) -> None:
+        """Give up the file; both its users do, and with the second it is gone."""
+        with _counting:
+            self._n_users -= 1
+            if self._n_users:
+                return
+            _running.discard(self)
+        self._file.close()
 
 
 async def export_pieces(experiment: Experiment, form: str) -> AsyncGenerator[bytes, None]:
     """Start an export and return its pieces; an error before the first piece is raised here."""
-    pipe = _Binary() if form == "parquet" else _Pipe()
-    _start(experiment, pipe, form)
-    pieces = pipe.read()
+    pieces = _start(experiment, form).read()
     first = await anext(pieces, b"")
 
     async def all_of_it() -> AsyncGenerator[bytes, None]:
@@ -117,7 +136,7 @@ async def export_pieces(experiment: Experiment, form: str) -> AsyncGenerator[byt
 
 async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, send: Send) -> None:
     """Send an answer in pieces as fast as the client reads; stop if it disconnects or hits the write timeout."""
-    leaving = asyncio.ensure_future(exchange.gone())
+    leaving, whole = asyncio.ensure_future(exchange.gone()), False
     try:
         async for piece in pieces:
             if leaving.done():
@@ -125,40 +144,43 @@ async def send_pieces(pieces: AsyncGenerator[bytes, None], exchange: Exchange, s
             async with asyncio.timeout(STALL_SECONDS):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
-    except (_Stalled, TimeoutError):
+        whole = True
+    except TimeoutError:
         # The answer stays incomplete, so the server closes the connection. This is not an unexpected error.
         log.warning("an export broke off, as its client took nothing of it")
     finally:
         leaving.cancel()
         await pieces.aclose()
+        if not whole:
+            log.info("an export was given up", extra={"data": {"request_id": exchange.request_id.decode()}})
 
 
-def _start(experiment: Experiment, pipe: _Pipe, form: str) -> None:
-    """Start a thread that writes the export, or refuse if too many run: backpressure."""
-    thread = threading.Thread(target=_write, args=(experiment, pipe, form), name="equipoise-export", daemon=True)
+def _start(experiment: Experiment, form: str) -> _Spool:
+    """Start a thread that writes the export, or refuse if there are too many: backpressure."""
     with _counting:
         if len(_running) >= MOST_EXPORTS:
             raise Overloaded(f"{MOST_EXPORTS} exports are under way, and more at once are not made")
-        _running.add(thread)
+        spool = _Spool()
+        _running.add(spool)
+    thread = threading.Thread(target=_write, args=(experiment, spool, form), name="equipoise-export", daemon=True)
     try:
         thread.start()
     except BaseException:
-        _running.discard(thread)
+        spool.leave()
+        spool.leave()
         raise
+    return spool
 
 
-def _write(experiment: Experiment, pipe: _Pipe, form: str) -> None:
-    """Write an export; always signal its end or error to the reader, and free its slot."""
+def _write(experiment: Experiment, spool: _Spool, form: str) -> None:
+    """Write an export; always signal its end or error to the reader."""
+    error: BaseException | None = None
     try:
-        try:
-            experiment.export(pipe, form)  # type: ignore[arg-type]
-        except _GoneAway:
-            raise
-        except BaseException as error:  # noqa: BLE001
-            pipe.end(error)
-        else:
-            pipe.end(None)
-    except _GoneAway:
-        log.info("an export was given up", extra={"data": {"experiment": experiment.name}})
-    finally:
-        _running.discard(threading.current_thread())
+        experiment.export(spool, form)  # type: ignore[arg-type]
+    except _GoneAway:  # keep nothing of it: its traceback holds the transaction
+        pass
+    except BaseException as raised:  # noqa: BLE001
+        error = raised
+    with contextlib.suppress(_GoneAway):
+        spool.end(error)
+    spool.leave()

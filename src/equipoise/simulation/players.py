@@ -134,7 +134,7 @@ def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
 
     if inherits(policy, Policy, ("target",)):
         return move
-    stats = ArmStats(arena.pulls.size)  # a view of the arena
+    stats = ArmStats(arena.pulls.size, exact=False)  # a view of the arena
     stats.assigned = stats.pulls = _read_only(arena.pulls)
     stats.mean, stats.std = _read_only(arena.mean), _read_only(arena.std)
 
@@ -159,10 +159,11 @@ def _python_mover(policy: Policy, replication: Replication) -> Mover:
     from equipoise.kernels.random import decision_uniform
 
     arms, seed, number, checkpoints, arena, outputs = replication
-    stats, choose = ArmStats(arms.n_arms), policy.prepare(arms.n_arms)
+    # Nothing is removed here, so exact sums would change nothing.
+    stats, choose = ArmStats(arms.n_arms, exact=False), policy.prepare(arms.n_arms)
     # A policy that writes into its input must not change the run: it gets read-only views, or copies if it calls
     # compiled functions, which were compiled for writable arrays.
-    shown, names = ArmStats(arms.n_arms), ("assigned", "pulls", "mean", "std", "_sums")
+    shown, names = ArmStats(arms.n_arms, exact=False), ("assigned", "pulls", "mean", "std", "_sums")
     copies = []
     if isinstance(policy, CompiledPolicy | NumbaPolicy):
         copies = [(getattr(shown, name), getattr(stats, name)) for name in names]

@@ -16,6 +16,9 @@ from equipoise.errors import InvalidInput, MissingExtra, StoreError, StoreUnavai
 if TYPE_CHECKING:
     from equipoise.store.transaction import Transaction
 
+RESTORE = "restore the last backup that verifies, and keep the damaged store to look into"
+"""What to do about damage."""
+
 _HINT = "use sqlite:///file.db, postgresql://user@host/database or memory:"
 
 
@@ -27,10 +30,10 @@ class Database(ABC):
     """How often to try a transaction before raising its error."""
     locks_rows = False
     """Whether different experiments can be written concurrently."""
-    can_prepare = False
-    """Whether `writing` accepts `wait=False`: statements take microseconds, and only the commit is slow."""
     by_unit = ""
     """Index hint to put after the table `events` in a query by unit."""
+    checks_clock = True
+    """Whether to compare the machine's clock with the server's; not for a store with a clock of the caller's own."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -67,17 +70,28 @@ class Database(ABC):
 
     @abstractmethod
     def writing(
-        self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
+        self, experiment: int | None, units: list[str] | None = None, seen: int = 0, lock_seconds: float | None = None
     ) -> AbstractContextManager[Transaction]:
         """Begin a transaction that holds the lock of an experiment (None: of the schema and of new experiments).
 
-        It commits durably when the block ends, which may be on another thread, and rolls back if the block raises.
-        Naming the `units` to be looked up may save a round trip. Without `wait`, raise if another writer has the lock.
+        It commits durably when the block ends, and rolls back if the block raises. Naming the `units` to be looked up,
+        and the event `seen` last, may save round trips. Where experiments have locks of their own, raise `StoreBusy`
+        after `lock_seconds` without the lock; otherwise wait as long as this database ever does.
         """
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Transaction]:
         """Begin a transaction that reads one snapshot and never waits for a writer."""
+
+    def require_store(self) -> None:  # noqa: B027  (a PostgreSQL database is not created by opening it)
+        """Raise unless a store is there, as far as that can be seen without changing anything."""
+
+    def discard_old_pages(self) -> None:  # noqa: B027  (PostgreSQL does so when it vacuums and recycles its WAL)
+        """Do what is possible now to remove erased text from the files of the database."""
+
+    @abstractmethod
+    def check_integrity(self, transaction: Transaction) -> None:
+        """Raise `VerificationFailed` if the database's own check finds damage, such as an index that misses rows."""
 
     @abstractmethod
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:

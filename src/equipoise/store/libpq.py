@@ -6,9 +6,10 @@ lock (GIL) to other threads twice instead of a dozen times. It uses psycopg's pu
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from itertools import count
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -30,8 +31,6 @@ any statement of ours runs or waits for a lock (`LOCK_SECONDS` in `postgresql.py
 """
 
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
-_names: dict[str, bytes] = {}
-_numbers = count()
 
 
 class Statement:
@@ -45,7 +44,19 @@ class Statement:
     def __init__(self, text: str, *values: bytes | None, prepare: bool = True) -> None:
         self.text = text
         self.values = values
-        self.name = _names.setdefault(text, b"equipoise_%d" % next(_numbers)) if prepare else b""
+        self.name = _name(text) if prepare else b""
+
+
+@cache
+def _name(text: str) -> bytes:
+    """Return the name of a prepared statement: the same text has the same name in every process, and no other text."""
+    return b"equipoise_" + hashlib.sha256(text.encode()).hexdigest()[:32].encode()
+
+
+# The server's default may be another isolation level. A writer must see what was committed while it waited for its
+# lock; a reader must see one state.
+WRITE = Statement("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+SNAPSHOT = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
 
 class Connection(psycopg.Connection[Any]):
@@ -54,18 +65,26 @@ class Connection(psycopg.Connection[Any]):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._statement_names: set[bytes] = set()
+        self.settings: Statement | None = None
+        """Sets what we depend on, with every BEGIN, where a pooler lends us another session for each transaction.
 
-    def send(self, *statements: Statement) -> list[Sequence[Sequence[Any]]]:
+        Nothing is prepared there: the statement would stay with the session.
+        """
+
+    def send(self, *statements: Statement, begin: Statement = WRITE) -> list[Sequence[Sequence[Any]]]:
         """Run statements and return the rows of each; the first failure stops the rest and is raised.
 
         Begins a transaction if none is open.
         """
         server: Any = self.pgconn
-        begin = server.transaction_status == pq.TransactionStatus.IDLE
+        first: tuple[Statement, ...] = ()
+        if server.transaction_status == pq.TransactionStatus.IDLE:
+            first = (begin,) if self.settings is None else (begin, self.settings)
+        prepare = self.settings is None
         new: list[bytes | None] = []  # for each expected result, the statement name that it prepares
         server.enter_pipeline_mode()
-        for one in (Statement("BEGIN"), *statements) if begin else statements:
-            if not one.name:
+        for one in (*first, *statements):
+            if not (one.name and prepare):
                 server.send_query_params(one.text.encode(), one.values)
             else:
                 if one.name not in self._statement_names and one.name not in new:
@@ -84,7 +103,7 @@ class Connection(psycopg.Connection[Any]):
                 self._statement_names.add(name)
             else:
                 rows.append(self._rows(result))
-        return rows[1:] if begin else rows
+        return rows[len(first) :]
 
     def _rows(self, result: Any) -> Sequence[Sequence[Any]]:
         if not result.ntuples:
@@ -141,7 +160,11 @@ class Connection(psycopg.Connection[Any]):
 
 def as_text(value: Any) -> bytes | None:
     """Return a value in PostgreSQL's text format."""
-    return None if value is None else value.encode() if type(value) is str else str(value).encode()
+    if value is None:
+        return None
+    if type(value) is bytes:
+        return b"\\x" + value.hex().encode()
+    return value.encode() if type(value) is str else str(value).encode()
 
 
 def as_array(values: Sequence[Any]) -> bytes:
@@ -161,4 +184,6 @@ def _element(value: Any) -> str:
         if "\\" in value or '"' in value:
             value = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{value}"'
+    if type(value) is bytes:
+        return f'"\\\\x{value.hex()}"'
     return str(value)

@@ -15,13 +15,22 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 from psycopg import InterfaceError, InternalError, OperationalError
-from psycopg.errors import InsufficientPrivilege, InvalidSchemaName, LockNotAvailable
+from psycopg.errors import (
+    DuplicatePreparedStatement,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    InvalidSqlStatementName,
+    LockNotAvailable,
+    ReadOnlySqlTransaction,
+)
 
-from equipoise.errors import StoreError, StoreUnavailable
+from equipoise.errors import StoreBusy, StoreError, StoreMismatch, StoreUnavailable, VerificationFailed
 from equipoise.store import schema
-from equipoise.store.database import Database, close_if_interrupted, without_password
-from equipoise.store.libpq import Connection, Statement, as_array, as_text
-from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
+from equipoise.store.database import RESTORE, Database, close_if_interrupted, without_password
+from equipoise.store.libpq import SNAPSHOT, Connection, Statement, as_array, as_text
+from equipoise.store.postgresql_session import set_up
+from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Transaction
 
 LOCK_SECONDS = 50
 """Seconds to wait for another writer of the experiment, in one attempt; less than `libpq.SILENCE_SECONDS`."""
@@ -38,29 +47,24 @@ _KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-_SETTINGS = {
-    "tcp_keepalives_idle": "15",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-    # A plan made for a small table is kept when the table is large; using the index is right for both.
-    "enable_seqscan": "off",
-    "jit": "off",
-    # Durable before acknowledged, whatever the server's default; keep a stricter setting.
-    "synchronous_commit": "on",
-}
-_SET = (
-    "SELECT set_config(name, wanted, false) FROM unnest(%s::text[], %s::text[]) AS ours(name, wanted) "
-    "JOIN pg_settings USING (name) "  # servers before 12 lack tcp_user_timeout
-    "WHERE name <> 'synchronous_commit' OR setting = 'off'"
-)
 _TYPES: dict[type[Any], str] = {
     sa.BigInteger: "bigint",
     sa.Integer: "integer",
     sa.SmallInteger: "smallint",
     sa.Double: "double precision",
     sa.Text: "text",
+    sa.LargeBinary: "bytea",
 }
+_MAY_CHECK = """
+SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'amcheck')
+    AND COALESCE(has_function_privilege(to_regprocedure('bt_index_check(regclass, boolean)'), 'EXECUTE'), false)
+"""
+_CHECK_INDEXES = """
+SELECT bt_index_check(indexrelid, true) FROM pg_index
+WHERE indrelid IN ('experiments'::regclass, 'arms'::regclass, 'events'::regclass, 'pending'::regclass, 'keys'::regclass)
+"""
+_STAY_IDLE = Statement("SET LOCAL idle_in_transaction_session_timeout = 0")
+_LOCK_TIMEOUT = "SELECT set_config('lock_timeout', $1, true)"
 _SCHEMA_LOCK = 5_146_717_025_170  # arbitrary, but the same in every process
 
 
@@ -75,13 +79,24 @@ class PostgreSQLTransaction(Transaction):
         self._buffer: list[Statement] | None = None
         self._cursors: list[psycopg.ServerCursor[Any]] = []
 
-    def lock(self, experiment: int, units: list[str] | None) -> None:
+    def lock(self, experiment: int, units: list[str] | None, seen: int, lock_seconds: float | None) -> None:
         """Begin, lock and look up units in one message; each statement sees what was committed before it began."""
-        statements = [Statement(_numbered(f"{HEAD} FOR UPDATE"), as_text(experiment))]
+        head = Statement(_numbered(f"{HEAD} FOR UPDATE"), as_text(experiment), as_text(seen), as_text(experiment))
+        statements = [head]
         if units:
             statements.append(_unit_query(experiment, units))
-        [row], *found = self.driver.send(*statements)
-        self._locked = Head(*row)
+        if lock_seconds is not None:
+            statements.insert(0, Statement(_LOCK_TIMEOUT, as_text(f"{1000 * lock_seconds:.0f}")))
+        try:
+            found = self.driver.send(*statements)
+        except LockNotAvailable:
+            if lock_seconds is None:
+                raise
+            raise _busy(lock_seconds) from None
+        if lock_seconds is not None:
+            del found[0]
+        rows, *found = found
+        self._locked = self.read_head(rows, seen)
         if units:
             self._found = units, found[0]
 
@@ -202,24 +217,30 @@ class PostgreSQLDatabase(Database):
         )
 
         def connect(_dialect: Any, _record: Any, address: Any, options: Any) -> Connection:
-            return Connection.connect(*address, **options)
+            timeouts = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
+            connection = Connection.connect(*address, **options)
+            try:
+                set_up(connection, self.shown_url, timeouts, check_clock=self.checks_clock)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
 
         sa.event.listen(engine, "do_connect", connect)
-        sa.event.listen(engine, "connect", _set_up)
         return engine
 
     @contextmanager
     def writing(
-        self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
+        self, experiment: int | None, units: list[str] | None = None, seen: int = 0, lock_seconds: float | None = None
     ) -> Iterator[PostgreSQLTransaction]:
         """Lock the experiment's row, or the schema and all new experiments."""
         engine = self.engine
         # Threads of this process queue here, so that they do not hold connections while they wait.
-        with self._locks[experiment], self._transaction(engine) as transaction:
+        with _held(self._locks[experiment], lock_seconds), self._transaction(engine) as transaction:
             if experiment is None:
-                transaction.connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK,))
+                transaction.driver.send(Statement("SELECT pg_advisory_xact_lock($1::bigint)", as_text(_SCHEMA_LOCK)))
             else:
-                transaction.lock(experiment, units)
+                transaction.lock(experiment, units, seen, lock_seconds)
             yield transaction
             transaction.commit_buffer()
 
@@ -229,10 +250,7 @@ class PostgreSQLDatabase(Database):
         with self._transaction(self.engine) as transaction:
             # For this transaction only: an interrupt could come before we reset a setting of the connection. Readers
             # hold no locks, so they may stay idle between reads.
-            transaction.connection.exec_driver_sql(
-                "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
-                "SET LOCAL idle_in_transaction_session_timeout = 0"
-            )
+            transaction.driver.send(_STAY_IDLE, begin=SNAPSHOT)
             yield transaction
 
     @contextmanager
@@ -251,9 +269,22 @@ class PostgreSQLDatabase(Database):
             finally:
                 transaction.close()
 
+    def check_integrity(self, transaction: Transaction) -> None:
+        """Compare every index with its table by the extension amcheck, where it is installed and we may use it."""
+        if not transaction.execute(_MAY_CHECK)[0][0]:
+            return
+        try:
+            transaction.execute(_CHECK_INDEXES)
+        except psycopg.Error as error:
+            found = str(error).split("\n")[0]
+            raise VerificationFailed(f"{self.shown_url} is damaged: {found}", hint=RESTORE) from error
+
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Return the server's start time, the database, and the table that its search path finds."""
-        query = "SELECT pg_postmaster_start_time(), current_database(), 'experiments'::regclass::oid::bigint"
+        query = (
+            "SELECT extract(epoch FROM pg_postmaster_start_time())::text, current_database(), "
+            "'experiments'::regclass::oid::bigint"
+        )
         return ("postgresql", *connection.exec_driver_sql(query).one())
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
@@ -264,6 +295,15 @@ class PostgreSQLDatabase(Database):
                 f"another process has been writing to {self.shown_url} for {self.attempts * LOCK_SECONDS:g} seconds",
                 hint="wait, or find in pg_stat_activity which session holds the lock",
             ), True
+        if isinstance(cause, (ReadOnlySqlTransaction, FeatureNotSupported)):  # the latter is what a standby says
+            text = str(cause).split("\n")[0]
+            hint = "if this is a standby, name the primary in the URL, or both with target_session_attrs=read-write"
+            return StoreUnavailable(f"{self.shown_url} cannot be written: {text}", hint=hint), False
+        if isinstance(cause, (InvalidSqlStatementName, DuplicatePreparedStatement)):
+            return StoreMismatch(
+                f"{self.shown_url} is a pooler that lends another session to each transaction and hides it from us",
+                hint="set the pooler to session mode, or name the server itself in the URL",
+            ), False
         if isinstance(cause, (InsufficientPrivilege, InvalidSchemaName)):
             text = str(cause).split("\n")[0]
             hint = "see that the schema exists (CREATE SCHEMA) and that its tables may be read and written"
@@ -288,9 +328,15 @@ class PostgreSQLDatabase(Database):
         error.args = (f"{kind}{text} [{state}]",)
 
 
-def _set_up(connection: Connection, _record: Any) -> None:
-    """Configure a new connection."""
-    timeouts = {"lock_timeout": LOCK_SECONDS, "idle_in_transaction_session_timeout": IDLE_SECONDS}
-    settings = _SETTINGS | {name: f"{1000 * seconds:.0f}" for name, seconds in timeouts.items()}
-    connection.execute(_SET, (list(settings), list(settings.values())))
-    connection.commit()
+@contextmanager
+def _held(lock: threading.RLock, seconds: float | None) -> Iterator[None]:
+    if not lock.acquire(timeout=-1 if seconds is None else seconds):
+        raise _busy(seconds or 0.0)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _busy(seconds: float) -> StoreBusy:
+    return StoreBusy(f"another writer of this experiment has held its lock for {seconds:g} seconds", hint="try again")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-REVISION = "2"
+REVISION = "3"
 """The revision that this code reads and writes: the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
@@ -34,6 +34,8 @@ experiments = sa.Table(
     sa.Column("configured", sa.BigInteger, nullable=False),  # last event that changed the configuration
     sa.Column("n_events", sa.BigInteger, nullable=False),
     sa.Column("n_decisions", sa.BigInteger, nullable=False),
+    sa.Column("hash", sa.LargeBinary),  # of the last event
+    sa.Column("chained_from", sa.BigInteger, nullable=False, server_default=sa.text("0")),  # events before the chain
 )
 
 arms = sa.Table(
@@ -46,7 +48,7 @@ arms = sa.Table(
     sa.Column("floor", sa.Double, nullable=False),
     sa.Column("assigned", sa.BigInteger, nullable=False),
     sa.Column("pulls", sa.BigInteger, nullable=False),
-    # Sums of rewards and their squares, each a pair of doubles high + low: exact in any order of arrival.
+    # Sums of rewards and their squares, each a pair of doubles high + low: what decisions read.
     sa.Column("reward_high", sa.Double, nullable=False),
     sa.Column("reward_low", sa.Double, nullable=False),
     sa.Column("square_high", sa.Double, nullable=False),
@@ -58,6 +60,9 @@ arms = sa.Table(
     sa.Column("changed", sa.BigInteger, nullable=False),  # last event that changed this row
     # `assigned` when the set of arms in play last changed; the policy tracks its target from there.
     sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    # Both sums without any rounding, as text; null where removed rewards are subtracted from the pairs, as at first.
+    sa.Column("exact_sums", sa.Text),
+    sa.Column("withdrawn", sa.BigInteger, nullable=False, server_default=sa.text("0")),
     sa.UniqueConstraint("experiment", "name", name="arms_have_names_of_their_own"),
     sqlite_with_rowid=False,
 )
@@ -79,6 +84,10 @@ events = sa.Table(
     sa.Column("counted", sa.SmallInteger),  # whether this event added the reward to the estimates
     sa.Column("replaced", sa.Double),  # the reward that this event removed from the estimates
     sa.Column("details", sa.Text),
+    # The hash chain: see `equipoise.experiment.hash_chain`. None in events older than the chain.
+    sa.Column("salt", sa.LargeBinary),
+    sa.Column("commitment", sa.LargeBinary),  # only if unit and details were erased
+    sa.Column("hash", sa.LargeBinary),
     sqlite_with_rowid=False,
 )
 
@@ -119,6 +128,7 @@ keys = sa.Table(
     sa.Column("expires_at", sa.BigInteger),
     sa.Column("revoked_at", sa.BigInteger),
     sa.Column("last_used_at", sa.BigInteger),
+    sa.Column("limits", sa.Text),  # what the key may use per hour, as JSON; none by default
     info={"since": 2},
 )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -16,14 +17,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from equipoise.errors import StoreError, StoreMismatch, StoreUnavailable
-from equipoise.store.database import Database, close_if_interrupted
-from equipoise.store.schema import on_conflict
-from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Head, Transaction
+from equipoise.errors import Hint, StoreError, StoreMismatch, StoreUnavailable, VerificationFailed
+from equipoise.store.database import RESTORE, Database, close_if_interrupted
+from equipoise.store.schema import VERSION_TABLE, on_conflict
+from equipoise.store.transaction import UNIT_COLUMNS, Transaction
+
+log = logging.getLogger(__name__)
 
 BUSY_SECONDS = 60.0
 """Seconds to wait for another process to finish writing, in one attempt at a transaction."""
 
+_LOG = "equipoise_log"
+"""Where a connection keeps which write-ahead log it has open."""
+_FIND_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _CHUNK_ROWS = 5_000
 _INSERT_ROWS = 64
 """Most rows of one INSERT; SQLite accepts more, but without any gain."""
@@ -38,10 +44,9 @@ class SQLiteTransaction(Transaction):
         """Run a statement and return its rows."""
         return self.driver.execute(statement, values).fetchall()  # type: ignore[no-any-return]
 
-    def lock(self, experiment: int) -> None:
+    def lock(self, experiment: int, seen: int) -> None:
         """Read the experiment's head once: we hold the file's lock, so it cannot change."""
-        [row] = self.execute(HEAD, experiment)
-        self._locked = Head(*row)
+        self._locked = self.head(experiment, seen)
 
     def unit_events(self, experiment: int, units: list[str]) -> Sequence[Sequence[Any]]:
         """Look up each unit by the index; the list is passed as one JSON value."""
@@ -85,30 +90,31 @@ class SQLiteDatabase(Database):
 
     @contextmanager
     def writing(
-        self, experiment: int | None, units: list[str] | None = None, *, wait: bool = True
+        self, experiment: int | None, units: list[str] | None = None, seen: int = 0, lock_seconds: float | None = None
     ) -> Iterator[SQLiteTransaction]:
         """Lock the file first: a reader that becomes a writer would fail if another has the lock."""
-        engine, lock = self.engine, self._lock
-        if not wait:
-            # The committing thread could not release this lock, so only check that no other thread holds it.
-            if not lock.acquire(blocking=False):
-                raise BlockingIOError("another thread is writing, or waits for another process")
-            lock.release()
+        engine = self.engine
         # Threads of this process wait for each other here; only one of them waits for other processes.
-        with lock if wait else nullcontext(), _transaction(self, engine, BUSY_SECONDS if wait else 0.0) as transaction:
+        with self._lock, _transaction(self, engine, writing=True) as transaction:
             if experiment is not None:
-                transaction.lock(experiment)
+                transaction.lock(experiment, seen)
             yield transaction
-            self._check_file()
+            self._check_files(transaction.connection)
 
     @contextmanager
     def reading(self) -> Iterator[SQLiteTransaction]:
         """Read a snapshot."""
-        with _transaction(self, self.engine) as transaction:
+        with _transaction(self, self.engine, writing=False) as transaction:
             yield transaction
 
-    def _check_file(self) -> None:
-        """Raise if the file is no longer the one that was opened; memory has no file."""
+    def check_integrity(self, transaction: Transaction) -> None:
+        """Run SQLite's own check of every page, row and index."""
+        found = [row[0] for row in transaction.execute("PRAGMA integrity_check(3)")]
+        if found != ["ok"]:
+            raise VerificationFailed(f"{self.shown_url} is damaged: {'; '.join(found)}", hint=RESTORE)
+
+    def _check_files(self, connection: sa.Connection) -> None:
+        """Raise if the files are no longer those that the connection has open; memory has none."""
 
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Distinguish busy, full, read-only, damaged and foreign files."""
@@ -139,10 +145,8 @@ class SQLiteDatabase(Database):
 
 
 @contextmanager
-def _transaction(
-    database: SQLiteDatabase, engine: sa.Engine, patience: float | None = None
-) -> Iterator[SQLiteTransaction]:
-    """Begin a transaction: to read, or, if `patience` is given, to write, waiting at most that many seconds."""
+def _transaction(database: SQLiteDatabase, engine: sa.Engine, *, writing: bool) -> Iterator[SQLiteTransaction]:
+    """Begin a transaction, to read or to write."""
     with engine.connect() as connection:
         transaction = SQLiteTransaction(database, connection)
         driver = transaction.driver
@@ -150,10 +154,10 @@ def _transaction(
             if driver.in_transaction:  # left when the rollback below was interrupted
                 driver.execute("ROLLBACK")
             # Begin inside this block, since an interrupt may be raised as it returns.
-            if patience is None:
-                driver.execute("BEGIN")
+            if writing:
+                begin_writing(driver, BUSY_SECONDS)
             else:
-                begin_writing(driver, patience)
+                driver.execute("BEGIN")
             yield transaction
             driver.execute("COMMIT")
         except BaseException as error:
@@ -168,31 +172,67 @@ def _transaction(
 class FileDatabase(SQLiteDatabase):
     """An SQLite file."""
 
-    can_prepare = True
-
     def __init__(self, url: sa.URL, path: Path) -> None:
         super().__init__()
         self.path = path
         self.shown_url = f"sqlite:///{path}"
         self._url = url
+        self._log = path.with_name(f"{path.name}-wal")
+        """The write-ahead log: the newest changes."""
         self._file: tuple[int, int] | None = None
-        """Device and inode of the file that was opened first."""
+        """The file that was opened first."""
+
+    def require_store(self) -> None:
+        """Raise unless the file is there and holds a store; opening it would create it, or change its journal mode."""
+        if not self.path.exists():
+            raise StoreUnavailable(f"there is no store {self.path}", hint=Hint.NO_STORE)
+        if self.path.stat().st_size == 0:
+            raise StoreMismatch(f"there is no store in {self.path}, which is an empty file", hint=Hint.NO_STORE)
+        try:
+            with closing(connect_existing(self.path, "ro")) as connection:
+                found = connection.execute(_FIND_TABLE, [VERSION_TABLE]).fetchone()
+        except sqlite3.Error as error:
+            failure, _ = self.failure(error)
+            if isinstance(failure, StoreMismatch):
+                raise failure from error
+            return  # a log that only a writer can open, say: opening the store will tell
+        if found is None:
+            raise StoreMismatch(
+                f"there is no store in {self.path}, which is a database of another program", hint=Hint.NO_STORE
+            )
 
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Return the inode of the file."""
         return ("sqlite", self._file)
 
+    def _check_files(self, connection: sa.Connection) -> None:
+        """Check before each commit that the paths still lead to the files: an open file outlives its name."""
+        self._check_file()
+        if _place(self._log) != connection.info[_LOG]:
+            raise StoreUnavailable(
+                f"the file {self._log} was deleted or replaced while {self.path} was open; nothing was written",
+                hint="stop every program that uses the store, which saves what they have still open; then start again "
+                "and verify every experiment",
+            )
+
     def _check_file(self) -> None:
-        """Check before each commit that the path still leads to the file: an open file outlives its name."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != self._file:
+        if _place(self.path) != self._file:
             raise StoreUnavailable(
                 f"the file {self.path} was deleted or replaced after it was opened; nothing was written",
                 hint="put it back, or open the store again to use what is there now",
             )
+
+    def discard_old_pages(self) -> None:
+        """Write the WAL into the file and empty it, unless somebody reads just now; the next close does it then."""
+        with self.engine.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.execute("PRAGMA busy_timeout = 0")
+            try:
+                driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.OperationalError:
+                log.info("the write-ahead log could not be emptied just now")
+            finally:
+                driver.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
 
     def _before_connecting(self, *_: Any) -> None:
         """Keep SQLite from creating a new file in case ours was deleted."""
@@ -200,9 +240,9 @@ class FileDatabase(SQLiteDatabase):
             self._check_file()
 
     def _after_connecting(self, connection: Any, record: Any) -> None:
-        found = self.path.stat()
-        self._file = self._file or (found.st_dev, found.st_ino)
+        self._file = self._file or _place(self.path)
         _set_up(connection, record)
+        record.info[_LOG] = _place(self._log)
 
     def _new_engine(self) -> sa.Engine:
         engine = sa.create_engine(
@@ -216,6 +256,24 @@ class FileDatabase(SQLiteDatabase):
         sa.event.listen(engine, "do_connect", self._before_connecting)
         sa.event.listen(engine, "connect", self._after_connecting)
         return engine
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file, if it exists."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def connect_existing(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """Connect to a file that must exist, and leave its settings alone.
+
+    With mode "ro" not even SQLite's own housekeeping changes it; then what SQLite keeps beside it may stay there.
+    """
+    url = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(url, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 class MemoryDatabase(SQLiteDatabase):
@@ -279,6 +337,8 @@ def _set_up(connection: Any, _record: Any) -> None:
         cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA secure_delete = ON")  # what is erased or deleted must not stay in free space
+    cursor.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # opens the write-ahead log
     cursor.close()
 
 

@@ -6,11 +6,12 @@ import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from equipoise.errors import EquipoiseError, InvalidInput
+from equipoise.errors import EquipoiseError, Hint, InvalidInput, StoreMismatch
 from equipoise.store import migrations, schema
 from equipoise.store.database import Database, database_at
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Store:
+def open_store(url: str, *, clock: Callable[[], datetime] | None = None, create: bool = True) -> Store:
     """Open a store of experiments; create its tables if the database is empty.
 
     Parameters
@@ -30,6 +31,8 @@ def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Stor
         machines, or ``memory:`` for a test or a notebook.
     clock : function, optional
         Returns the time as a datetime with a zone; the system clock by default.
+    create : bool, default True
+        Whether to create a store where there is none. With False a mistyped URL is an error, and changes nothing.
 
     Examples
     --------
@@ -43,7 +46,7 @@ def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Stor
     """
     store = Store(database_at(url), clock)
     try:
-        if store.read(lambda transaction: migrations.revision_of(transaction.connection)) != schema.REVISION:
+        if store._revision(create) != schema.REVISION:
             store._migrate(even_with_experiments=False)
     except BaseException:
         store.close()
@@ -51,15 +54,18 @@ def open_store(url: str, *, clock: Callable[[], datetime] | None = None) -> Stor
     return store
 
 
-def upgrade(url: str) -> tuple[str | None, str]:
+def upgrade(url: str, *, create: bool = True) -> tuple[str | None, str]:
     """Upgrade a database to the current schema and return its revision before and after.
+
+    Where there is no store, one is created, unless `create` is False.
 
     Examples
     --------
     >>> upgrade("memory:")
-    (None, '2')
+    (None, '3')
     """
     with Store(database_at(url)) as store:
+        store._revision(create)
         return store._migrate(even_with_experiments=True)
 
 
@@ -84,6 +90,7 @@ class Store:
         It belongs to `equipoise.experiment.state`; it is here to end with the store. Never mutate a state in it.
         """
         self._clock = clock or _utc_now
+        database.checks_clock = clock is None
         weakref.finalize(self, database.close)  # if it is never closed
 
     @property
@@ -101,32 +108,24 @@ class Store:
         return now.astimezone(UTC)
 
     def change(
-        self, experiment: int | None, work: Callable[[Transaction], Result], units: list[str] | None = None
+        self,
+        experiment: int | None,
+        work: Callable[[Transaction], Result],
+        units: list[str] | None = None,
+        *,
+        lock_seconds: float | None = None,
     ) -> Result:
         """Run `work` in a write transaction and return its result once it is durable.
 
         `work` holds the lock of the experiment (None: of the schema and of new experiments). It is retried after a lost
         connection or lock, so it must change nothing but the transaction. If it will look up `units`, naming them here
-        may save a round trip.
+        may save a round trip. With `lock_seconds`, raise `StoreBusy` if another writer of the experiment has its lock
+        for that long; SQLite, which has one lock for all, ignores it.
         """
-        return self._retry(lambda: self.database.writing(experiment, units), work, self.database.attempts)
-
-    def prepare(
-        self, experiment: int, work: Callable[[Transaction], Result], units: list[str] | None = None
-    ) -> Prepared[Result] | None:
-        """Run `work` now, on this thread, without the commit, which any thread may do; return None if impossible.
-
-        This never waits. It returns None and writes nothing if another writer holds the lock or anything goes wrong;
-        then call `change`, which waits or raises the error.
-        """
-        if not self.database.can_prepare:
-            return None
-        try:
-            with ExitStack() as stack:
-                result = work(stack.enter_context(self.database.writing(experiment, units, wait=False)))
-                return Prepared(stack.pop_all(), result)
-        except Exception:  # noqa: BLE001
-            return None
+        cached = None if experiment is None else self.states.get(experiment)
+        seen = 0 if cached is None else cached.n_events
+        begin = partial(self.database.writing, experiment, units, seen, lock_seconds)
+        return self._retry(begin, work, self.database.attempts)
 
     def read(self, work: Callable[[Transaction], Result], *, repeatable: bool = True) -> Result:
         """Run `work` on one snapshot of the database, without waiting for writers, and return its result.
@@ -166,6 +165,15 @@ class Store:
         for one in _chain(error, before):
             self.database.forget_values(one)
 
+    def _revision(self, create: bool) -> str | None:
+        """Return the schema revision; raise if there is no store, unless it may be created."""
+        if not create:
+            self.database.require_store()
+        found = self.read(lambda transaction: migrations.revision_of(transaction.connection))
+        if found is None and not create:
+            raise StoreMismatch(f"there is no store in {self.url}", hint=Hint.NO_STORE)
+        return found
+
     def _migrate(self, *, even_with_experiments: bool) -> tuple[str | None, str]:
         def work(transaction: Transaction) -> tuple[str | None, str]:
             return migrations.migrate(transaction.connection, self.url, even_with_experiments=even_with_experiments)
@@ -185,24 +193,6 @@ class Store:
 
     def __repr__(self) -> str:
         return f"open_store({self.url!r})"
-
-
-class Prepared(Generic[Result]):
-    """Work that is written but not yet committed; other writers wait until `commit` or `undo` is called."""
-
-    def __init__(self, transaction: ExitStack, result: Result) -> None:
-        self._transaction = transaction
-        self._result = result
-
-    def commit(self) -> Result:
-        """Commit and return the result of the work once it is durable; if this raises, the work is rolled back."""
-        self._transaction.close()
-        return self._result
-
-    def undo(self) -> None:
-        """Roll back."""
-        reason = RuntimeError("not wanted any more")
-        self._transaction.__exit__(RuntimeError, reason, None)
 
 
 def _interrupt_behind(error: BaseException, before: BaseException | None) -> BaseException | None:

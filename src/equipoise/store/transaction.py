@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
+from equipoise.errors import StoreChanged
 from equipoise.store import schema
 from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from equipoise.store.database import Database
 
 _experiments, _keys = schema.experiments, schema.keys
+
+_LOWEST_NUMBER, _HIGHEST_NUMBER = 2**40, 2**62
+"""Range of the numbers of experiments; those of stores before revision 3 were 1, 2, 3, ..."""
 
 
 class Head(NamedTuple):
@@ -25,6 +30,10 @@ class Head(NamedTuple):
     configured: int
     n_events: int
     n_decisions: int
+    hash: bytes | None
+    seen_hash: bytes | None
+    """Hash of the event numbered `seen`, which tells whether a state cached after that event is still a valid one."""
+    seen: int
 
 
 class Summary(NamedTuple):
@@ -52,10 +61,15 @@ class Key(NamedTuple):
     expires_at: int | None = None
     revoked_at: int | None = None
     last_used_at: int | None = None
+    limits: str | None = None
 
 
-HEAD = f"SELECT {', '.join(Head._fields)} FROM experiments WHERE id = ?"  # noqa: S608
-_ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ? WHERE id = ?"
+HEAD = """
+SELECT id, state, configured, n_events, n_decisions, hash,
+    (SELECT hash FROM events WHERE experiment = ? AND number = ?)
+FROM experiments WHERE id = ?
+"""
+_ADVANCE = "UPDATE experiments SET state = ?, n_events = ?, n_decisions = ?, hash = ? WHERE id = ?"
 _ARMS = f"SELECT {', '.join(ARM_COLUMNS)} FROM arms WHERE experiment = ? AND changed > ? ORDER BY position"  # noqa: S608
 _DUE = (
     f"SELECT {', '.join(PENDING_COLUMNS)} FROM pending WHERE experiment = ? AND due_at <= ? "  # noqa: S608
@@ -68,14 +82,24 @@ _CONFIGURE = "UPDATE experiments SET configuration = ?, configured = ? WHERE id 
 _SUMMARIES = """
 SELECT e.name, e.state, e.created_at, e.configuration, count(*), CAST(sum(a.assigned) AS BIGINT),
     CAST(sum(a.pulls) AS BIGINT)
-FROM experiments AS e JOIN arms AS a ON a.experiment = e.id GROUP BY e.id ORDER BY e.id
+FROM experiments AS e JOIN arms AS a ON a.experiment = e.id GROUP BY e.id ORDER BY e.created_at, e.id
 """
+_UNFINISHED = (
+    "SELECT id, name, created_at, configuration, n_events FROM experiments WHERE state <> 'finished' ORDER BY id"
+)
+_UNFINISHED_ARMS = f"""
+SELECT a.experiment, {", ".join(f"a.{name}" for name in ARM_COLUMNS)},
+    (SELECT count(*) FROM pending AS p
+     WHERE p.experiment = e.id AND p.due_at <= ? AND p.reward IS NULL AND p.arm = a.position)
+FROM experiments AS e JOIN arms AS a ON a.experiment = e.id WHERE e.state <> 'finished' ORDER BY e.id, a.position
+"""  # noqa: S608
 _KEYS = f"SELECT {', '.join(Key._fields)} FROM keys ORDER BY created_at, id"  # noqa: S608
 _KEYS_MARK = """
 SELECT count(*), count(revoked_at), count(expires_at), max(created_at), max(revoked_at), max(expires_at) FROM keys
 """
 _REVOKE = sa.text("UPDATE keys SET revoked_at = :at WHERE id = :of AND revoked_at IS NULL")
 _TOUCH = sa.text("UPDATE keys SET last_used_at = :at WHERE id = :of AND (last_used_at IS NULL OR last_used_at < :at)")
+_TOUCH_VERSION = f"UPDATE {schema.VERSION_TABLE} SET version_num = version_num"  # noqa: S608
 UNIT_COLUMNS = "unit, kind, arm, decision, at, reward, probability, forced, counted"
 
 
@@ -125,12 +149,25 @@ class Transaction(ABC):
         """Return all experiments, oldest first."""
         return [Summary(*row) for row in self.execute(_SUMMARIES)]
 
-    def head(self, experiment: int) -> Head:
-        """Return the state and counters of an experiment."""
-        if self._locked is not None and self._locked.id == experiment:
+    def unfinished(self, now: int) -> tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]]]:
+        """Return all unfinished experiments, and their arms with the number of units that are due but not settled."""
+        return self.execute(_UNFINISHED), self.execute(_UNFINISHED_ARMS, now)
+
+    def head(self, experiment: int, seen: int = 0) -> Head:
+        """Return the state and counters of an experiment, and the hash of its event numbered `seen`."""
+        if self._locked is not None and (self._locked.id, self._locked.seen) == (experiment, seen):
             return self._locked
-        [row] = self.execute(HEAD, experiment)
-        return Head(*row)
+        return self.read_head(self.execute(HEAD, experiment, seen, experiment), seen)
+
+    def read_head(self, rows: Sequence[Sequence[Any]], seen: int) -> Head:
+        """Return the head from the rows of its query, or raise `StoreChanged` if there are none."""
+        if not rows:
+            raise StoreChanged(
+                f"an experiment that was opened is no longer in {self.database.shown_url}: it was deleted, or the "
+                "store was replaced, restored from a backup, or failed over to a server without it",
+                hint="see which experiments are there, and open it again by its name",
+            )
+        return Head._make((*rows[0], seen))
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
         """Return the name, creation time and configuration of an experiment."""
@@ -150,9 +187,9 @@ class Transaction(ABC):
         """Return, for each arm, the number of units without a reward that are due but not settled."""
         return dict(self.execute(_N_DUE, experiment, now))  # type: ignore[arg-type]
 
-    def last_held(self, experiment: int) -> int | None:
-        """Return when the window of the last held reward closes, if there is one."""
-        statement = "SELECT max(due_at) FROM pending WHERE experiment = ? AND reward IS NOT NULL"
+    def last_window(self, experiment: int) -> int | None:
+        """Return when the last open window closes, if there is one."""
+        statement = "SELECT max(due_at) FROM pending WHERE experiment = ?"
         found: int | None = self.execute(statement, experiment)[0][0]
         return found
 
@@ -178,10 +215,24 @@ class Transaction(ABC):
 
     def create(self, name: str, state: str, created_at: int, configuration: str) -> int:
         """Insert an experiment without arms or events and return its number."""
-        values = {"name": name, "state": state, "created_at": created_at, "configuration": configuration}
+        # Random, so that after a restore no other experiment can have the number that a running process knows.
+        number = secrets.randbelow(_HIGHEST_NUMBER - _LOWEST_NUMBER) + _LOWEST_NUMBER
+        values = {"id": number, "name": name, "state": state, "created_at": created_at, "configuration": configuration}
         counts = {"configured": 0, "n_events": 0, "n_decisions": 0}
-        key = self.connection.execute(sa.insert(_experiments).values(values | counts)).inserted_primary_key
-        return int(key[0])  # type: ignore[index]
+        self.connection.execute(sa.insert(_experiments).values(values | counts))
+        return number
+
+    def has_rewards(self, experiment: int) -> bool:
+        """Return whether any unit of an experiment was ever rewarded."""
+        statement = "SELECT 1 FROM events WHERE experiment = ? AND kind = 'rewarded' LIMIT 1"
+        return bool(self.execute(statement, experiment))
+
+    def delete(self, experiment: int) -> None:
+        """Delete an experiment from all tables."""
+        self._locked = None
+        for table in (schema.pending, schema.events, schema.arms):
+            self.execute(f"DELETE FROM {table.name} WHERE experiment = ?", experiment)  # noqa: S608
+        self.execute("DELETE FROM experiments WHERE id = ?", experiment)
 
     def forget_pending(self, experiment: int, keys: Sequence[tuple[int, int]]) -> None:
         """Delete pending rows, by due time and decision."""
@@ -191,14 +242,33 @@ class Transaction(ABC):
         """Delete all pending rows of an experiment."""
         self.execute("DELETE FROM pending WHERE experiment = ?", experiment)
 
-    def advance(self, experiment: int, state: str, n_events: int, n_decisions: int) -> None:
-        """Update the state and counters of an experiment."""
+    def advance(self, experiment: int, state: str, n_events: int, n_decisions: int, hash: bytes | None) -> None:  # noqa: A002
+        """Update the state and counters of an experiment, and the hash of its last event."""
         self._locked = None
-        self.execute(_ADVANCE, state, n_events, n_decisions, experiment)
+        self.execute(_ADVANCE, state, n_events, n_decisions, hash, experiment)
+
+    def last_hash(self, experiment: int) -> bytes | None:
+        """Return the hash of the last event in the log."""
+        statement = "SELECT hash FROM events WHERE experiment = ? ORDER BY number DESC LIMIT 1"
+        rows = self.execute(statement, experiment)
+        found: bytes | None = rows[0][0] if rows else None
+        return found
+
+    def chained_from(self, experiment: int) -> int:
+        """Return the number of the last event before the hash chain began; 0 if the chain covers the whole log."""
+        return int(self.execute("SELECT chained_from FROM experiments WHERE id = ?", experiment)[0][0])
+
+    def chain_from(self, experiment: int, number: int) -> None:
+        """Record that the hash chain begins after an event."""
+        self.execute("UPDATE experiments SET chained_from = ? WHERE id = ?", number, experiment)
 
     def configure(self, experiment: int, configuration: str, event: int) -> None:
         """Update the configuration, with the event that changed it."""
         self.execute(_CONFIGURE, configuration, event, experiment)
+
+    def touch_version(self) -> None:
+        """Write the schema's revision again, which changes nothing: a write that shows whether writes are possible."""
+        self.execute(_TOUCH_VERSION)
 
     def add_key(self, key: Sequence[Any]) -> None:
         """Insert a key."""

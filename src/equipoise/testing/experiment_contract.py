@@ -61,6 +61,36 @@ class Life(ExperimentCase):
         ]
         experiment.verify()
 
+    def test_nobody_is_assigned_beyond_the_limit(self) -> None:
+        """A limit is refused for new units only, within one request too; all are or none."""
+        experiment = self.create(most_units=3)
+        experiment.ask_many(["a", "b"])
+        with refused(errors.EnrolmentClosed, "all of its 3 units"):
+            experiment.ask_many(["c", "d"])
+        assert experiment.ask("c").new
+        with refused(errors.EnrolmentClosed, "all of its 3 units"):
+            self.reopened(experiment).ask("d")
+        assert not experiment.ask("a").new
+        assert experiment.tell("a", 1.0).new
+        assert experiment.configuration.most_units == 3
+        experiment.verify()
+
+    def test_an_experiment_made_by_mistake_can_be_deleted(self) -> None:
+        """One that has rewards cannot; the name is free afterwards, and nothing is left of it."""
+        experiment, other = self.create("mistake"), self.create("other")
+        other.ask("a")
+        other.tell("a", 1.0)
+        with refused(errors.HasRewards, "'other'", "finish() closes it"):
+            other.delete()
+        experiment.ask("a")
+        experiment.delete()
+        assert [one.name for one in self.listed()] == ["other"]
+        again = self.create("mistake")
+        assert again.status().n_assigned == 0
+        assert again.ask("a").new
+        other.verify()
+        again.verify()
+
     def test_arms_come_and_go(self) -> None:
         """No unit is assigned to a paused or retired arm; its rewards still count."""
         experiment = self.create(policy=RANDOM)
@@ -267,7 +297,7 @@ class Outside(ExperimentCase):
             '"x"',
             "%s ? :a",
             "a b\u2028c",
-            "..",
+            "...",
             "a/b?c#d%2F",
             "a" * 200,
         ]
@@ -335,6 +365,7 @@ class Outside(ExperimentCase):
             {"policy": Fixed(allocation=(0.5, 0.5))},
             {"seed": -1},
             {"warm_up": 1.5},
+            {"most_units": 0},
             {"reward_range": (1, 0)},
             {"reward_range": 3},
             {"direction": "up"},

@@ -246,7 +246,7 @@ class Units(ExperimentCase):
         """Unknown units, rewards that are not numbers or out of range, corrections of nothing."""
         experiment = self.create(reward_range=(0, 1))
         experiment.ask("known")
-        with refused(errors.UnknownUnit, "'unknown'", "ask(unit)"):
+        with refused(errors.UnknownUnit, "'unknown'", "check the spelling"):
             experiment.tell("unknown", 1.0)
         with refused(errors.UnknownUnit):
             experiment.correct("unknown", 1.0, "why")
@@ -305,6 +305,65 @@ class MissingRewards(ExperimentCase):
             assert experiment.status().average_reward == (1.25 / 3 if late == "count" else 1 / 3)
             experiment.verify()
             self.compare_export(experiment)
+
+    def test_a_withdrawn_unit_leaves_the_estimates_for_good(self) -> None:
+        """In every state; the others' statistics are as if its reward had never come."""
+        missing = DefaultReward(value=0.5, window_seconds=100)
+        experiment, other = self.create("with", missing=missing), self.create("without", missing=missing)
+        for one in (experiment, other):
+            one.ask_many(["told", "waiting", "defaulted", "stays"])
+            one.tell("stays", 0.75)
+        experiment.tell("told", 1e18)
+        assert experiment.withdraw("told", "left").state == "withdrawn"
+        experiment.withdraw("waiting", "left")
+        experiment.withdraw("waiting", "left again")
+        told = experiment.unit("told")
+        assert told is not None
+        assert (told.state, told.reward, told.counted) == ("withdrawn", None, False)
+        self.clock.advance(101)
+        experiment.settle()
+        experiment.withdraw("defaulted", "left")
+        other.settle()
+        assert experiment.status().n_withdrawn == 3
+        assert (experiment.status().n_rewarded, experiment.status().n_pending) == (1, 0)
+        for unit in ("told", "waiting", "defaulted"):
+            with refused(errors.UnitWithdrawn, repr(unit)):
+                experiment.tell(unit, 0.5)
+            with refused(errors.UnitWithdrawn):
+                experiment.correct(unit, 0.5, "misread")
+            assert not experiment.ask(unit).new
+        arm = experiment.ask("stays").arm
+        [found] = [one for one in experiment.status().arms if one.arm == arm]
+        assert (found.rewarded, found.mean) == (1, 0.75)
+        assert [event.kind for event in experiment.events()].count("withdrawn") == 3
+        with refused(errors.UnknownUnit):
+            experiment.withdraw("nobody", "left")
+        experiment.finish()
+        experiment.verify()
+        assert not experiment.rebuild()
+
+    def test_a_withdrawn_unit_can_be_erased_and_the_log_still_verifies(self) -> None:
+        """Its name, its attributes and the reasons are nowhere; everything else stays."""
+        experiment = self.create()
+        experiment.ask("zoe@school.example", {"age": 9})
+        experiment.tell("zoe@school.example", 0.5)
+        experiment.correct("zoe@school.example", 0.75, "Zoe misread it")
+        self.play(experiment, 10)
+        with refused(errors.InvalidInput, "must be withdrawn before", "withdraw(unit, reason)"):
+            experiment.erase("zoe@school.example")
+        experiment.withdraw("zoe@school.example", "Zoe left")
+        before = experiment.verify().last_hash
+        experiment.erase("zoe@school.example")
+        text = repr([event.to_dict() for event in experiment.events()])
+        for word in ("zoe@", "Zoe", "'age'"):
+            assert word not in text
+        assert experiment.unit("zoe@school.example") is None
+        with refused(errors.UnknownUnit):
+            experiment.erase("zoe@school.example")
+        assert experiment.verify().last_hash == before
+        assert not experiment.rebuild()
+        assert experiment.ask("zoe@school.example").new
+        experiment.verify()
 
     def test_a_unit_is_dropped_after_the_window(self) -> None:
         """It is no longer pending; a late reward brings it back or is only logged, as declared."""

@@ -71,8 +71,10 @@ def bounded_mean_radius(
     radius = np.full(counts.size, np.inf)
     if not some.any():
         return radius
-    n = counts[some, None]
-    deviations = np.maximum(n - 1, 0) * (np.where(n > 1, stds[some, None], 0.0) / scale) ** 2
+    # Rewards of few values, such as clicks, have the same count and spread again and again; solve for each pair once.
+    pairs, place = np.unique(np.stack([counts[some], stds[some]]), axis=1, return_inverse=True)
+    n = pairs[0, :, None]
+    deviations = np.maximum(n - 1, 0) * (np.where(n > 1, pairs[1, :, None], 0.0) / scale) ** 2
 
     def is_reached(distance: FloatArray) -> NDArray[np.bool_]:
         wealth = _LOG_WEIGHTS + n * (_BETS * distance) - _PSI * (deviations + n * distance**2)
@@ -85,7 +87,7 @@ def bounded_mean_radius(
         middle = 0.5 * (near + far)
         reached = is_reached(middle)
         near, far = np.where(reached, near, middle), np.where(reached, middle, far)
-    radius[some] = scale * far[:, 0]
+    radius[some] = scale * far[place.ravel(), 0]
     return radius
 
 
