@@ -92,21 +92,24 @@ def write_version(experiment, value):
 def test_a_log_records_the_version_of_the_kernels_and_another_is_refused():
     experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.UCB(), seed=1)
     experiment.ask_many(["x", "y", "z"])
-    assert next(iter(experiment.events())).details["kernels"] == VERSION
-    write_version(experiment, f"json_set(details, '$.kernels', {VERSION + 1})")
+    assert next(iter(experiment.events())).details["configuration"]["kernels"] == VERSION
+    write_version(experiment, f"json_set(details, '$.configuration.kernels', {VERSION + 1})")
     text = f"by version {VERSION + 1} of the kernels; equipoise {eq.__version__} has version {VERSION} "
     with pytest.raises(eq.VerificationFailed, match=text) as error:
         experiment.verify()
     assert error.value.event == 1
     assert "verify with a newer equipoise" in error.value.hint
-    assert not experiment.rebuild()  # decisions that were taken are believed
-    write_version(experiment, "json_set(details, '$.kernels', 0)")
+    experiment.rebuild()  # decisions that were taken are believed
+    assert not experiment.rebuild()
+    write_version(experiment, "json_set(details, '$.configuration.kernels', 0)")
     with pytest.raises(eq.VerificationFailed, match="by version 0 of the kernels") as error:
         experiment.verify()
     assert "verify with the equipoise that the experiment was made with" in error.value.hint
 
 
-@pytest.mark.parametrize("value", ["json_remove(details, '$.kernels')", "json_set(details, '$.kernels', 1)"])
+@pytest.mark.parametrize(
+    "value", ["json_remove(details, '$.configuration.kernels')", "json_set(details, '$.configuration.kernels', 1)"]
+)
 def test_a_log_of_the_first_version_verifies(value):
     """Which the first logs do not record."""
     experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.UCB(), seed=1)

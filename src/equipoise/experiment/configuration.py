@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from equipoise import checks
+from equipoise import checks, kernels
 from equipoise.checks import LARGEST_COUNT, checked_reward
 from equipoise.errors import Hint, InvalidInput, UnknownName
 from equipoise.experiment.commands import plain_reward
@@ -64,6 +64,8 @@ class Configuration:
     most_units: int | None = None
     fresh_tracking: bool = False
     """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
+    kernels: int = kernels.OLDEST_VERSION
+    """Version of the kernels that decides; the first experiments record none."""
 
     @property
     def sign(self) -> float:
@@ -95,9 +97,9 @@ class Configuration:
         """Return the settings as plain data."""
         data: dict[str, Any] = {"format": FORMAT}
         data |= {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for field in ("fresh_tracking", "most_units"):
-            if not data[field]:  # as written before the setting existed
-                del data[field]
+        for field in _ADDED:
+            if data[field.name] == field.default:  # as written before the setting existed
+                del data[field.name]
         return data | {
             "policy": self.policy.to_dict(),
             "missing": self.missing.to_dict(),
@@ -118,7 +120,7 @@ class Configuration:
             policy = Policy.from_dict(data["policy"])
         except UnknownName as error:
             raise UnknownName(error.message, hint="import the module that defines the policy first") from None
-        data = {"fresh_tracking": False, "most_units": None, **data}
+        data = {field.name: field.default for field in _ADDED} | data
         values = {field.name: data[field.name] for field in dataclasses.fields(cls)} | {
             "policy": policy,
             "missing": MissingReward.from_dict(data["missing"]),
@@ -126,6 +128,10 @@ class Configuration:
             "reward_range": None if data["reward_range"] is None else tuple(data["reward_range"]),
         }
         return cls(**values)
+
+
+_ADDED = tuple(field for field in dataclasses.fields(Configuration) if field.default is not dataclasses.MISSING)
+"""Settings that the first configurations lack."""
 
 
 def checked_settings(
@@ -179,6 +185,7 @@ def checked_configuration(
         failure_probability=delta,
         metadata=checked_data("metadata", _as_dict(metadata), LARGEST_METADATA) or {},
         fresh_tracking=True,
+        kernels=kernels.VERSION,
     )
     if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
         raise InvalidInput.of(

@@ -51,7 +51,7 @@ class Decider:
         configuration.policy.check_arms(len(arm_states))
         self.policy = restricted(configuration.policy, self.active, len(arm_states))
         self.policy.check_arms(self.active.size)
-        self.warm_up, self.seed = configuration.warm_up, configuration.seed
+        self.warm_up, self.seed, self.kernels = configuration.warm_up, configuration.seed, configuration.kernels
         self.is_compiled = self.policy.is_compiled
         self.decide: Decide = self._compiled() if self.is_compiled else self._interpreted()
 
@@ -88,7 +88,9 @@ class Decider:
             return Rule(kind=UNIFORM), new_design(self.active, self.share, self.tracked_from, nothing)
         policy: Any = self.policy
         per_arm = policy.per_arm(self.active.size)
-        return policy.rule(), new_design(self.active, self.share, self.tracked_from, per_arm)
+        return policy.rule()._replace(version=self.kernels), new_design(
+            self.active, self.share, self.tracked_from, per_arm
+        )
 
     def _compiled(self) -> Decide:
         from equipoise.kernels.assignment import next_assignment

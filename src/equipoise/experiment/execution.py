@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from equipoise import kernels
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.commands import Request, UnitRequest
@@ -105,7 +104,6 @@ def create(
     details: dict[str, Any] = {
         "configuration": configuration.to_dict(),
         "arms": [{"name": arm, "floor": share} for arm, share in arms],
-        "kernels": kernels.VERSION,
     }
     state = created_state(name, microseconds(store.now()), details)
     state.decider  # noqa: B018  (raises if the policy does not fit the arms)

@@ -246,15 +246,10 @@ KINDS = ("created", *UNIT_EVENTS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER,
 """Every kind of event in a log."""
 
 
-def version_of(details: dict[str, Any]) -> Any:
-    """Return the version of the kernels that a `created` event records; the first logs have none."""
-    return details.get("kernels", 1)
-
-
 def created_state(name: str, at: int, details: dict[str, Any]) -> State:
     """Return the state after the first event of a log."""
     state = State(name, at, Configuration.from_dict(details["configuration"]))
-    state.stats = ArmStats(1, exact=keeps_exact_sums(version_of(details)))
+    state.stats = ArmStats(1, exact=keeps_exact_sums(state.configuration.kernels))
     names, floors = [arm["name"] for arm in details["arms"]], [float(arm["floor"]) for arm in details["arms"]]
     state.set_arms(names, [ACTIVE] * len(names), floors)
     state.n_events = 1

@@ -14,7 +14,7 @@ from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.hash_chain import append_events, verify_chain
 from equipoise.experiment.records import Verification
-from equipoise.experiment.state import ENROLLING, State, apply_change, created_state, version_of
+from equipoise.experiment.state import ENROLLING, State, apply_change, created_state
 from equipoise.kernels import exact_digits, log_replay
 from equipoise.stats import ArmStats
 from equipoise.store import Transaction, schema
@@ -249,9 +249,9 @@ class Replay:
             if self._state is None:
                 if kind != "created":
                     self._differ(number, "should be the creation", f"it is {kind!r}")
-                if self.compare:
-                    self._check_version(version_of(data))
                 self._state = created_state(self.name, at, data)
+                if self.compare:
+                    self._check_version(self._state.configuration.kernels)
             else:
                 apply_change(self._state, kind, arm, data)
             if kind == "weight_changed":

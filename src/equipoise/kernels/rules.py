@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from equipoise.kernels import VERSION
+
 (
     UNIFORM,
     FIXED,
@@ -54,3 +56,5 @@ class Rule(NamedTuple):
     horizon: float = 1.0
     pooling: int = 0
     caution: float = 0.0
+    version: int = VERSION
+    """Version of the kernels that an experiment started with: its decisions replay by the rules of that version."""
