@@ -317,7 +317,9 @@ def test_a_log_of_the_first_arithmetic_replays_by_it(tmp_path):
         copy.verify()
     with contextlib.closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT DISTINCT exact_sums FROM arms").fetchall() == [(None,)]
-        connection.execute("UPDATE events SET details = json_set(details, '$.kernels', 2) WHERE kind = 'created'")
+        connection.execute(
+            "UPDATE events SET details = json_set(details, '$.configuration.kernels', 2) WHERE kind = 'created'"
+        )
         connection.commit()
     with eq.open_store(f"sqlite:///{path}") as store, pytest.raises(eq.VerificationFailed, match="should assign"):
         eq.Experiment.open(store, "mistake").verify()
