@@ -251,7 +251,8 @@ def test_a_part_of_a_server_is_killed(postgresql_url):
             servers.start(0)
             crowd.wait_for_answers(3)
         assert crowd.failures == []
-        assert crowd.counts["broken off"] >= KILLS_OF_PARTS
+        # A worker may be killed between two requests; while nothing listens, every client is refused.
+        assert crowd.counts["broken off"] + crowd.counts["refused"] >= KILLS_OF_PARTS
         assert problems(postgresql_url, crowd.answers) == []
         assert wrong_counters(postgresql_url, servers.running[0], key) == []
         assert servers.stop() == [0]
