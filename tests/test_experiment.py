@@ -322,7 +322,7 @@ def test_forcing_counts_every_assignment_there_was():
     stats = eq.ArmStats.from_summary([400, 400, 0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
     decider = Decider(configure(), ["active"] * 3, [0.0] * 3, np.array([400, 400, 0]))
     for index in range(29):  # the least number whose square is more than the number of assignments
-        arm, _, forced = decider.decide(stats, index)
+        arm, _, forced, _ = decider.decide(stats, index)
         assert (arm, forced) == (2, True)
         stats.assign(2)
         stats.update(2, 1.0 + index % 2)
@@ -537,7 +537,7 @@ class TestSharesDuringWarmUp:
             for index in range(5):
                 fair = stats.assigned == stats.assigned.min()
                 chances = decider.share + (1 - decider.share.sum()) * fair / fair.sum()
-                arm, probability, _ = decider.decide(stats, index)
+                arm, probability, _, _ = decider.decide(stats, index)
                 assert probability == pytest.approx(chances[arm], rel=1e-12)
                 hits, expected = hits + (arm == 0), expected + chances[0]
                 variance += chances[0] * (1 - chances[0])

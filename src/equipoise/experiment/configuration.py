@@ -138,7 +138,7 @@ def checked_settings(
     *, arms: Any, policy: Any, reward_weight: Any, floor: Any, control: Any, control_share: Any, **others: Any
 ) -> tuple[Configuration, list[tuple[str, float]]]:
     """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
-    chosen = policy_or_recommended(policy, reward_weight)
+    chosen = policy_or_recommended(policy, reward_weight=reward_weight)
     configuration = checked_configuration(policy=chosen, control=control, control_share=control_share, **others)
     return configuration, checked_arms(arms, floor, control, configuration.control_share)
 

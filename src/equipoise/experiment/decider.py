@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from equipoise.policies import Policy
     from equipoise.stats import ArmStats
 
-    Decide = Callable[[ArmStats, int], tuple[int, float, bool]]
+    Decision = tuple[int, float, bool, float | None]
+    Decide = Callable[[ArmStats, int], Decision]
 
 
 class Decider:
-    """Decisions for one set of arms in play; `decide(stats, index)` returns arm, probability and whether it was forced.
+    """Decisions for one set of arms in play.
+
+    `decide(stats, index)` returns the arm, its probability, whether it was forced, and the reward weight that the
+    policy solved for, or None.
 
     Attributes
     ----------
@@ -64,19 +69,33 @@ class Decider:
         shares[self.active] = self.share + (1.0 - self.share.sum()) * wanted
         return shares
 
-    def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[tuple[int, float, bool]]:
+    def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[Decision]:
         """Return up to `count` decisions from `index` on, valid as long as no reward or change comes in between."""
         if count == 1 or not self.is_compiled:
             return [self.decide(stats, index)]
         from equipoise.kernels.assignment import next_assignments
 
         arms, probabilities, forced = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
+        weights = np.empty(count)
         rule, design = self._kernel
         assigned, pulls, mean, std = stats.assigned.copy(), stats.pulls, stats.mean, stats.std
         next_assignments(
-            rule, design, self.warm_up, self.seed, index, assigned, pulls, mean, std, arms, probabilities, forced
+            rule,
+            design,
+            self.warm_up,
+            self.seed,
+            index,
+            assigned,
+            pulls,
+            mean,
+            std,
+            arms,
+            probabilities,
+            forced,
+            weights,
         )
-        return list(zip(arms.tolist(), probabilities.tolist(), map(bool, forced.tolist()), strict=True))
+        solved = [None if math.isnan(weight) else weight for weight in weights.tolist()]
+        return list(zip(arms.tolist(), probabilities.tolist(), map(bool, forced.tolist()), solved, strict=True))
 
     def for_kernel(self) -> tuple[Any, Design]:
         """Return the policy's rule and the design in the form that the compiled replay reads."""
@@ -98,10 +117,11 @@ class Decider:
         self._kernel = rule, design = self.for_kernel()
         warm_up, seed = self.warm_up, self.seed
 
-        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
-            return next_assignment(
+        def decide(stats: ArmStats, index: int) -> Decision:
+            arm, probability, forced, weight = next_assignment(
                 rule, design, warm_up, seed, index, stats.assigned, stats.pulls, stats.mean, stats.std
             )
+            return arm, probability, forced, None if math.isnan(weight) else weight
 
         return decide
 
@@ -116,7 +136,7 @@ class Decider:
         for share in self.share.tolist():
             kept += share
 
-        def decide(stats: ArmStats, index: int) -> tuple[int, float, bool]:
+        def decide(stats: ArmStats, index: int) -> Decision:
             own = stats.only(self.active)
             uniform = decision_uniform(self.seed, 0, index)
             rest, forced = (uniform - kept) / (1.0 - kept), False
@@ -130,7 +150,7 @@ class Decider:
                 chance = float(probabilities(own)[place])
             else:
                 place, chance, forced = choose(own, rest)
-            return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced
+            return int(self.active[place]), float(self.share[place]) + (1.0 - kept) * chance, forced, None
 
         return decide
 

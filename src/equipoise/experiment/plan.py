@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import (
     EnrolmentClosed,
@@ -30,6 +30,9 @@ from equipoise.experiment.records import Assignment, ToldReward, UnitStatus
 from equipoise.experiment.state import ENROLLING, FINISHED, PAUSED, State
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import DEFAULT_VALUE, GONE, HELD, REWARD, STATES, UNIT_EVENTS
+
+if TYPE_CHECKING:
+    from equipoise.experiment.decider import Decision
 
 
 def plan(
@@ -113,7 +116,7 @@ class Draft:
         """Index of the current command."""
         self.now = now
         self.last_window = last_window
-        self.ahead: list[tuple[int, float, bool]] = []
+        self.ahead: list[Decision] = []
         """Decisions taken ahead for the asks that follow, the next one last; discarded when anything else changes."""
         self.at = instant(now)
         self.missing = plan.state.configuration.missing
@@ -204,8 +207,8 @@ class Draft:
         else:
             stats.replace(arm, sign * replaced, sign * reward)
 
-    def next_decision(self) -> tuple[int, float, bool]:
-        """Return arm, probability and whether it was forced; consecutive asks are decided in one go."""
+    def next_decision(self) -> Decision:
+        """Return the next decision of the decider; consecutive asks are decided in one go."""
         if not self.ahead:
             last = self.place + 1
             while last < len(self.requests) and type(self.requests[last]) is Ask:
@@ -242,7 +245,7 @@ def ask(draft: Draft, request: Ask) -> Assignment:
         refuse_dots("unit", name)
         state = draft.state
         decision = state.n_decisions
-        arm, probability, forced = draft.next_decision()
+        arm, probability, forced, _ = draft.next_decision()
         unit = draft.units[name] = Unit(arm, decision, draft.now, probability, forced)
         details = None if request.attributes is None else {"attributes": request.attributes}
         draft.log("assigned", request.who, name, unit, details=details)

@@ -310,7 +310,7 @@ class Replay:
         if decision != self.n_decisions:
             return  # the compiled replay reports this
         state = self.state
-        if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision):
+        if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision)[:3]:
             self._explain(row, log_replay.BAD_ARM)
 
     def _explain(self, row: Sequence[Any], why: int) -> None:
@@ -319,7 +319,7 @@ class Replay:
         state = self.state
         where = f"({kind}, unit {unit!r})"
         if why in (log_replay.BAD_ARM, log_replay.BAD_PROBABILITY, log_replay.BAD_FORCED) and kind == "assigned":
-            wanted, chance, was_forced = state.decider.decide(state.stats, self.n_decisions)
+            wanted, chance, was_forced, _ = state.decider.decide(state.stats, self.n_decisions)
             got = f"{self._arm(arm)} with probability {probability!r}{', forced' * bool(forced)}"
             expected = f"{self._arm(wanted)} with probability {chance!r}{', forced' * was_forced}"
             self._differ(number, f"{where} should assign {expected}", got)

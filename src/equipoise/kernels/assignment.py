@@ -73,8 +73,10 @@ def next_assignment(
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
-) -> tuple[int, float, bool]:
-    """Return (arm, probability, forced) of the decision with this index.
+) -> tuple[int, float, bool, float]:
+    """Return (arm, probability, forced, weight) of the decision with this index.
+
+    The weight is the one that the policy solved for, or NaN if it solved for none or did not decide.
 
     Reserved shares are mixed in: probability = share + (1 - sum of shares) * the probability of the warm-up, or
     after it of the policy. One uniform number serves both draws; what is left of it after the first is uniform again.
@@ -91,9 +93,9 @@ def next_assignment(
         total_tracked += tracked[i]
         kept += share[i]
     uniform = decision_uniform(seed, 0, index)
-    wanted, forced = RANDOM, True
+    wanted, forced, weight = RANDOM, True, np.nan
     if not warm_up_chances(own_assigned, warm_up, probability):
-        wanted, forced = decide(
+        wanted, forced, weight = decide(
             rule,
             design.per_arm,
             total + 1,
@@ -116,7 +118,7 @@ def next_assignment(
         place = wanted
     else:
         place = draw(probability, (uniform - kept) / (1.0 - kept))
-    return active[place], share[place] + (1.0 - kept) * probability[place], forced
+    return active[place], share[place] + (1.0 - kept) * probability[place], forced, weight
 
 
 @compiled
@@ -133,11 +135,12 @@ def next_assignments(
     arms: IntArray,
     probabilities: FloatArray,
     forced: IntArray,
+    weights: FloatArray,
 ) -> None:
     """Write the decisions from this index on, assuming no reward arrives in between; count them in `assigned`."""
     for i in range(arms.size):
-        arm, probability, was_forced = next_assignment(
+        arm, probability, was_forced, weight = next_assignment(
             rule, design, warm_up, seed, index + i, assigned, pulls, mean, std
         )
-        arms[i], probabilities[i], forced[i] = arm, probability, was_forced
+        arms[i], probabilities[i], forced[i], weights[i] = arm, probability, was_forced, weight
         assigned[arm] += 1

@@ -11,10 +11,12 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
+from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.pooling import believe
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
+    AVERAGE,
     BALANCE,
     CONFIDENCE_BALANCE,
     DIFFERENCE,
@@ -22,8 +24,10 @@ from equipoise.kernels.rules import (
     FIXED,
     FLOOR,
     IMPORTANCE,
+    MARGINAL,
     POOLED_BALANCE,
     SAMPLE,
+    STATED_WEIGHT,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
@@ -112,8 +116,10 @@ def decide(
     tracked: IntArray,
     work: FloatArray,
     probability: FloatArray,
-) -> tuple[int, bool]:
-    """Return (arm, forced), where the arm is `RANDOM` if it is to be drawn from the probabilities written.
+) -> tuple[int, bool, float]:
+    """Return (arm, forced, weight), where the arm is `RANDOM` if it is to be drawn from the probabilities written.
+
+    The weight is the one solved for to keep the stated information, or NaN if none was.
 
     The next arm is decided only here: `policies.compiled` calls this for `Bandit` and for live experiments in Python,
     `kernels.assignment` for live experiments, and `kernels.play` for simulations, after a faster copy of some cases.
@@ -125,23 +131,23 @@ def decide(
     arm = forced_arm(rule, t, assigned, pulls)
     if arm >= 0 and rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED:
         _force_at_random(rule, arm, tracked_t, tracked, pulls, work[0], probability)
-        return RANDOM, True
+        return RANDOM, True, np.nan
     if arm >= 0:
-        return arm, True
+        return arm, True, np.nan
     if rule.kind == UNIFORM:
         for i in range(n_arms):
             probability[i] = -float(assigned[i])
-        return _largest(probability), False
+        return _largest(probability), False, np.nan
     if rule.kind == UCB:
         log_t = math.log(t)
         for i in range(n_arms):
             probability[i] = mean[i] + rule.scale * math.sqrt(log_t / assigned[i])
-        return _largest(probability), False
+        return _largest(probability), False, np.nan
     if rule.kind == EPSILON_GREEDY:
         for i in range(n_arms):
             probability[i] = rule.exploration / n_arms
         probability[_largest(mean)] += 1.0 - rule.exploration
-        return RANDOM, False
+        return RANDOM, False, np.nan
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
         believed_mean, believed_std = work[-2], work[-1]
@@ -153,26 +159,47 @@ def decide(
             if rule.kind == THOMPSON_SAMPLING:
                 arm = _largest(believed_mean)
             else:
-                solve_for(rule, per_arm, believed_mean, believed_std, work, target)
+                solve_for(rule, per_arm, believed_mean, believed_std, 1.0, work, target)
                 arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
-        return RANDOM, False
-    if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE:
+        return RANDOM, False, np.nan
+    by_weight = rule.criterion == STATED_WEIGHT or rule.criterion == AVERAGE
+    if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and by_weight:
         believed_mean, believed_std = work[-2], work[-1]
-        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
-        arm = follow_margins(rule, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability)
-        return arm, False
-    write_target(rule, per_arm, t, pulls, mean, std, work, target)
-    return track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability), False
+        unit = believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        weight = rule.reward_weight
+        if rule.criterion == AVERAGE:
+            weight = solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
+        arm = follow_margins(
+            rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability
+        )
+        return arm, False, weight if rule.criterion == AVERAGE else np.nan
+    _, weight = write_target(rule, per_arm, t, pulls, mean, std, work, target)
+    # Margins exist for a weight only: a target is followed by its differences.
+    tracking = DIFFERENCE if rule.tracking == MARGINAL else rule.tracking
+    arm = track(tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
+    return arm, False, weight
 
 
 @compiled
 def solve_for(
-    rule: Rule, per_arm: FloatArray, mean: FloatArray, std: FloatArray, work: FloatArray, target: FloatArray
-) -> None:
-    """Write the optimal allocation for these means and standard deviations."""
+    rule: Rule,
+    per_arm: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    unit: float,
+    work: FloatArray,
+    target: FloatArray,
+) -> float:
+    """Write the optimal allocation for means and standard deviations in some unit; return the weight solved for."""
     importance, floor = per_arm[IMPORTANCE], per_arm[FLOOR]
-    allocate(mean, std, importance, floor, rule.reward_weight, rule.power, COLD, work, target)
+    if rule.criterion == STATED_WEIGHT:
+        allocate(mean, std, importance, floor, rule.reward_weight, rule.power, COLD, work, target)
+        return np.nan
+    kept, smallest = rule.information_kept, rule.smallest_difference / unit
+    return allocate_for_information(
+        rule.criterion, kept, smallest, rule.power, mean, std, importance, floor, work, target
+    )
 
 
 @compiled
@@ -185,14 +212,14 @@ def write_target(
     std: FloatArray,
     work: FloatArray,
     target: FloatArray,
-) -> bool:
-    """Write the target allocation and return True, or return False for a policy without one."""
-    n_arms = mean.size
+) -> tuple[bool, float]:
+    """Write the target allocation; return whether the policy has one, and the weight solved for or NaN."""
+    n_arms, unit = mean.size, 1.0
     believed_mean, believed_std = work[-2], work[-1]
     if rule.kind == FIXED:
         for i in range(n_arms):
             target[i] = per_arm[ALLOCATION, i]
-        return True
+        return True, np.nan
     if rule.kind == VARIANCE_SHARES:
         total = 0.0
         for i in range(n_arms):
@@ -200,12 +227,12 @@ def write_target(
             total += target[i]
         for i in range(n_arms):
             target[i] = target[i] / total if total > 0.0 else 1.0 / n_arms
-        return True
+        return True, np.nan
     if rule.kind == BALANCE:
         for i in range(n_arms):
             believed_mean[i], believed_std[i] = mean[i], std[i]
     elif rule.kind == POOLED_BALANCE:
-        believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        unit = believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
     elif rule.kind == CONFIDENCE_BALANCE:
         # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
         log_inverse_failure = math.log(4.0 * n_arms * t * (t + 1.0)) - math.log(rule.failure_probability)
@@ -220,9 +247,8 @@ def write_target(
             believed_mean[i] = mean[i] + width / math.sqrt(pulls[i])
             believed_std[i] = width / math.sqrt(rule.horizon)
     else:
-        return False
-    solve_for(rule, per_arm, believed_mean, believed_std, work, target)
-    return True
+        return False, np.nan
+    return True, solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
 
 
 @compiled
@@ -313,6 +339,7 @@ def best_pull(
 @compiled
 def follow_margins(
     rule: Rule,
+    reward_weight: float,
     per_arm: FloatArray,
     t: int,
     assigned: IntArray,
@@ -328,12 +355,12 @@ def follow_margins(
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
-        return best_pull(rule.reward_weight, rule.exploration, per_arm, t, counts, mean, std)
+        return best_pull(reward_weight, rule.exploration, per_arm, t, counts, mean, std)
     window = int(rule.window)
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
     for k in range(window):
-        arm = best_pull(rule.reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
+        arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
         counts[arm] += 1.0
         probability[arm] += (1.0 - rule.mixing) / window
     return RANDOM

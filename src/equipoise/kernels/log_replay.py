@@ -147,7 +147,7 @@ def replay(
             if not enrolling:
                 return at, CLOSED, n_decisions
             if mode == COMPARE:
-                wanted, probability, forced = next_assignment(
+                wanted, probability, forced, _ = next_assignment(
                     rule, design, warm_up, seed, decision, assigned, pulls, mean, std
                 )
                 if wanted != arm:

@@ -21,6 +21,7 @@ from equipoise.kernels.rules import (
     IMPORTANCE,
     POOLED_BALANCE,
     RATIO,
+    STATED_WEIGHT,
     UNIFORM,
     WINDOWED,
     Rule,
@@ -142,6 +143,7 @@ def advance(
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
+    kept_up = kept_up and rule.criterion == STATED_WEIGHT
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             kept_up = False
@@ -162,7 +164,7 @@ def advance(
                 if warm:
                     arm = _clear_winner(kept_score, bits)
             if arm < 0:
-                arm, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
+                arm, _, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
                 warm = False
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))
@@ -183,9 +185,9 @@ def advance(
             warm = change(arm, std[arm], mean, state, scalars, per_step)
 
         if passed < checkpoints.size and t == checkpoints[passed]:
-            wanted = pulls[fewest] >= rule.rewards_needed and write_target(
-                rule, per_arm, t + 1, pulls, mean, std, work, score
-            )
+            wanted = pulls[fewest] >= rule.rewards_needed
+            if wanted:
+                wanted, _ = write_target(rule, per_arm, t + 1, pulls, mean, std, work, score)
             for i in range(n_arms):
                 out_pulls[passed, i], out_mean[passed, i], out_std[passed, i] = pulls[i], mean[i], std[i]
                 out_target[passed, i] = score[i] if wanted else np.nan

@@ -50,8 +50,8 @@ def believe(
     work: FloatArray,
     believed_mean: FloatArray,
     believed_std: FloatArray,
-) -> None:
-    """Write the expected mean and std of every arm given the rewards; each arm needs at least three.
+) -> float:
+    """Write the expected mean and std of every arm given the rewards; return their unit. Each arm needs three rewards.
 
     `work` has two rows of scratch. `caution` is the number of standard deviations by which the differences between arms
     must exceed their noise to count.
@@ -63,20 +63,20 @@ def believe(
     success = common_success(pulls, mean, std)
     if success != 0.0:
         _believe_rates(pooling, caution, success, pulls, mean, work[0], believed_mean, believed_std)
-        return
+        return abs(success)
     for i in range(n_arms):
         believed_mean[i], believed_std[i] = mean[i] - centre, std[i]
     _temper(pulls, believed_mean, believed_std)
     unit = _believe_spreads(pooling, caution, pulls, believed_std, work[0], work[1])
     if unit == 0.0:
-        _believe_without_spread(pulls, believed_mean, believed_std)
-        return
+        return _believe_without_spread(pulls, believed_mean, believed_std)
     for i in range(n_arms):
         believed_mean[i] /= unit
     if pooling != 0 and n_arms > _LOST:
         for i in range(n_arms):
             work[0, i] = believed_std[i] * believed_std[i] / pulls[i]
         _shrink(caution, _LEAST_DISTANCE, work[0], believed_mean)
+    return unit
 
 
 @compiled
@@ -175,14 +175,15 @@ def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
 
 
 @compiled
-def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
-    """Form beliefs of means when no arm has shown any spread: only their differences give a scale."""
+def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) -> float:
+    """Form beliefs when no arm has shown any spread: only the differences of their means give a unit, returned."""
     unit = 0.0
     for i in range(mean.size):
         unit = max(unit, abs(mean[i]))
     for i in range(mean.size):
         mean[i] = mean[i] / unit if unit > 0.0 else 0.0
         std[i] = math.sqrt(1.0 / (1.0 + pulls[i]))
+    return unit if unit > 0.0 else 1.0
 
 
 @compiled

@@ -30,6 +30,12 @@ DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
 TRACKINGS = {"difference": DIFFERENCE, "ratio": RATIO, "sample": SAMPLE, "windowed": WINDOWED, "marginal": MARGINAL}
 """The same codes, by the names that policies use."""
 
+STATED_WEIGHT, AVERAGE, EVERY_ARM, BEST_ARM = range(4)
+"""What sets the dial: a stated weight, or the share of the information to keep about one of three things."""
+
+CRITERIA = {"average": AVERAGE, "every-arm": EVERY_ARM, "best-arm": BEST_ARM}
+"""The same codes, by the names that policies use."""
+
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
 """Rows of a policy's numbers per arm."""
@@ -56,5 +62,9 @@ class Rule(NamedTuple):
     horizon: float = 1.0
     pooling: int = 0
     caution: float = 0.0
+    criterion: int = STATED_WEIGHT
+    information_kept: float = 1.0
+    smallest_difference: float = 0.0
+    """For `BEST_ARM`: differences of means below this count as this; 0 for the default."""
     version: int = VERSION
     """Version of the kernels that an experiment started with: its decisions replay by the rules of that version."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
 
 Chances = Callable[[ArmStats], FloatArray]
-Decider = Callable[[ArmStats, FloatArray], tuple[int, bool]]
+Decider = Callable[[ArmStats, FloatArray], tuple[int, bool, float]]
 
 _DECIDING_METHODS = ("prepare", "choose", "probabilities", "target", "_decider")
 """Methods that the kernels replace; a subclass that overrides one must be called instead."""
@@ -76,7 +76,8 @@ class CompiledPolicy(Policy):
             return solve(stats)
         work, target = np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
         state = (stats.n_assigned + 1, stats.pulls, stats.mean, stats.std)
-        return target if write_target(rule, self.per_arm(n_arms), *state, work, target) else None
+        has_target, _ = write_target(rule, self.per_arm(n_arms), *state, work, target)
+        return target if has_target else None
 
     def _solver(self) -> Chances | None:
         """Return the function that computes the target in Python, or None if the kernel does."""
@@ -92,7 +93,7 @@ class CompiledPolicy(Policy):
         rule, per_arm, solve = self.rule(), self.per_arm(n_arms), self._solver()
         work = np.empty((WORK_ROWS, n_arms))
 
-        def decider(stats: ArmStats, probability: FloatArray) -> tuple[int, bool]:
+        def decider(stats: ArmStats, probability: FloatArray) -> tuple[int, bool, float]:
             tracked_t = t = stats.n_assigned + 1
             tracked = assigned = stats.assigned
             pulls = stats.pulls
@@ -106,8 +107,9 @@ class CompiledPolicy(Policy):
             # A target computed in Python is forced and tracked like any other; see `kernels.decision.decide`.
             arm = forced_arm(rule, t, assigned, pulls)
             if arm >= 0:
-                return arm, True
-            return track(rule.tracking, rule.window, rule.mixing, tracked_t, solve(stats), tracked, probability), False
+                return arm, True, math.nan
+            arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, solve(stats), tracked, probability)
+            return arm, False, math.nan
 
         return decider
 
@@ -120,7 +122,7 @@ class CompiledPolicy(Policy):
         probability, decider = np.zeros(n_arms), self._decider(n_arms, tracked_from)
 
         def chooser(stats: ArmStats, uniform: float) -> Choice:
-            arm, forced = decider(stats, probability)
+            arm, forced, _ = decider(stats, probability)
             if arm != RANDOM:
                 return Choice(arm, 1.0, forced)
             arm = draw(probability, uniform)
@@ -136,7 +138,7 @@ class CompiledPolicy(Policy):
 
         def chances(stats: ArmStats) -> FloatArray:
             probability = np.zeros(n_arms)
-            arm, _ = decider(stats, probability)
+            arm, _, _ = decider(stats, probability)
             if arm != RANDOM:
                 probability[:] = 0.0
                 probability[arm] = 1.0

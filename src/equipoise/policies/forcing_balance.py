@@ -10,11 +10,12 @@ from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
-from equipoise.policies.compiled import Chances, CompiledPolicy
+from equipoise.policies.compiled import Chances
+from equipoise.policies.dial import DialPolicy
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class ForcingBalance(CompiledPolicy):
+class ForcingBalance(DialPolicy):
     """Force rarely pulled arms; otherwise follow the allocation that is optimal for the estimates.
 
     At step t an arm with fewer than ``forcing * sqrt(t)`` pulls is pulled; if there is none, the optimal allocation for
@@ -24,6 +25,14 @@ class ForcingBalance(CompiledPolicy):
     ----------
     reward_weight : float
         The dial between reward (1) and accuracy (0); w in the paper.
+    information_kept : float
+        The dial in other words, instead of `reward_weight`: the most reward such that the experiment stays as accurate
+        as the best design with this share of the people. 1 is all accuracy, towards 0 all reward.
+    information_about : {"average", "every-arm", "best-arm"}
+        What that accuracy is about: the average error of the arms, every arm, or which arm is best.
+    smallest_difference : float, optional
+        For "best-arm": differences between means below this count as this; a twentieth of the typical spread by
+        default.
     forcing : float, default 1.0
         How much to force; eta in the paper. At any value, every arm gets the two rewards its spread needs.
     floor : float or one per arm, default 0.0
@@ -55,7 +64,6 @@ class ForcingBalance(CompiledPolicy):
     1
     """
 
-    reward_weight: float
     forcing: float = 1.0
     floor: float | tuple[float, ...] = 0.0
     objective: Objective = ROOT_MEAN_SQUARE
@@ -71,7 +79,10 @@ class ForcingBalance(CompiledPolicy):
         if not isinstance(objective, Objective):
             raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         self._set(objective=objective)
-        self._check("reward_weight", "forcing", "floor", "tracking", "window", "mixing")
+        self._check_dial()
+        if self.information_kept is not None and not isinstance(objective, PowerObjective):
+            raise InvalidInput.of("information_kept", "needs a PowerObjective such as ROOT_MEAN_SQUARE", objective)
+        self._check("forcing", "floor", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
         """Raise unless floors and importance have one value per arm."""
@@ -92,7 +103,7 @@ class ForcingBalance(CompiledPolicy):
             kind=BALANCE,
             tracking=TRACKINGS[self.tracking],
             forcing=self.forcing,
-            reward_weight=self.reward_weight,
+            **self._dial(),
             power=self.objective.power if isinstance(self.objective, PowerObjective) else 0.5,
             window=self.window,
             mixing=self.mixing,
@@ -102,5 +113,5 @@ class ForcingBalance(CompiledPolicy):
         """Return the function that solves a user-defined objective."""
         if isinstance(self.objective, PowerObjective):
             return None
-        solve, weight, floor = self.objective.solve, self.reward_weight, self.floor
+        solve, weight, floor = self.objective.solve, self.reward_weight or 0.0, self.floor
         return lambda stats: solve(stats.mean, stats.std, weight, checks.floors(floor, stats.n_arms))

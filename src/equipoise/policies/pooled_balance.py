@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.kernels.rules import POOLED_BALANCE, TRACKINGS, Rule
-from equipoise.policies.compiled import CompiledPolicy
+from equipoise.policies.dial import DialPolicy, check_one_dial
 
 if TYPE_CHECKING:
     from equipoise.policies.policy import Policy
@@ -18,7 +18,7 @@ _PULL_TRACKINGS = ("marginal", "difference", "windowed")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PooledBalance(CompiledPolicy):
+class PooledBalance(DialPolicy):
     """Estimate each arm from its own rewards and those of the others; pull what raises the trade-off most.
 
     A few rewards say little about one arm, but all arms together show how much arms differ. Spreads are shrunk towards
@@ -31,6 +31,14 @@ class PooledBalance(CompiledPolicy):
     ----------
     reward_weight : float
         The dial between reward (1) and accuracy (0); w in the paper.
+    information_kept : float
+        The dial in other words, instead of `reward_weight`: the most reward such that the experiment stays as accurate
+        as the best design with this share of the people. 1 is all accuracy, towards 0 all reward.
+    information_about : {"average", "every-arm", "best-arm"}
+        What that accuracy is about: the average error of the arms, every arm, or which arm is best.
+    smallest_difference : float, optional
+        For "best-arm": differences between means below this count as this; a twentieth of the typical spread by
+        default.
     floor : float or one per arm, default 0.0
         Smallest share of every arm.
     tracking : {"marginal", "difference", "windowed"}
@@ -73,7 +81,6 @@ class PooledBalance(CompiledPolicy):
     array([0.167, 0.078, 0.129, 0.186, 0.269, 0.171])
     """
 
-    reward_weight: float
     floor: float | tuple[float, ...] = 0.0
     tracking: str = "marginal"
     window: int = 10
@@ -94,7 +101,8 @@ class PooledBalance(CompiledPolicy):
             caution=checks.number_between("caution", self.caution, 0, 100),
             curiosity=checks.number_between("curiosity", self.curiosity, 0, 100),
         )
-        self._check("reward_weight", "floor", "mixing", "forcing")
+        self._check_dial()
+        self._check("floor", "mixing", "forcing")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
@@ -103,7 +111,7 @@ class PooledBalance(CompiledPolicy):
             tracking=TRACKINGS[self.tracking],
             rewards_needed=self.first_rewards,
             forcing=self.forcing,
-            reward_weight=self.reward_weight,
+            **self._dial(),
             window=float(self.window),
             mixing=self.mixing,
             pooling=int(self.pooling),
@@ -112,8 +120,8 @@ class PooledBalance(CompiledPolicy):
         )
 
 
-def recommended(reward_weight: float) -> Policy:
-    """Return the policy for an experiment of which only the weight between reward and accuracy is given.
+def recommended(reward_weight: float | None = None, **dial: Any) -> Policy:
+    """Return the policy for an experiment of which only the dial between reward and accuracy is given.
 
     It draws pulls at random, so that the next one cannot be guessed and every probability can be logged.
 
@@ -121,14 +129,19 @@ def recommended(reward_weight: float) -> Policy:
     --------
     >>> recommended(0.8)
     PooledBalance(reward_weight=0.8, tracking='windowed')
+    >>> recommended(information_kept=0.7, information_about="every-arm")
+    PooledBalance(information_kept=0.7, information_about='every-arm', tracking='windowed')
     """
-    return PooledBalance(reward_weight=reward_weight, tracking="windowed")
+    return PooledBalance(reward_weight=reward_weight, tracking="windowed", **dial)
 
 
-def policy_or_recommended(policy: Policy | None, reward_weight: float | None) -> Policy:
-    """Return the given policy, or the recommended one for the given weight; exactly one must be given."""
-    if policy is not None and reward_weight is None:
+def policy_or_recommended(policy: Policy | None, **dial: Any) -> Policy:
+    """Return the given policy, or the recommended one for the given dial; exactly one must be given."""
+    given = {name: value for name, value in dial.items() if value is not None}
+    if policy is None and given:
+        return recommended(**given)
+    if policy is not None and not given:
         return policy
-    if policy is None and reward_weight is not None:
-        return recommended(reward_weight)
-    raise InvalidInput(f"give a policy or a reward_weight; got {'neither' if policy is None else 'both'}")
+    if policy is None:
+        check_one_dial(None, None)
+    raise InvalidInput(f"give a policy or {' and '.join(given)}, which sets the recommended one; got both")

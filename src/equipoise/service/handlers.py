@@ -281,7 +281,7 @@ def create_arguments(body: http_api.NewExperiment) -> dict[str, Any]:
     data = msgspec.structs.asdict(body)
     del data["name"], data["reward_weight"]
     policy = None if body.policy is None else Policy.from_dict(body.policy)
-    data["policy"] = policy_or_recommended(policy, body.reward_weight)
+    data["policy"] = policy_or_recommended(policy, reward_weight=body.reward_weight)
     data["missing"] = None if body.missing is None else MissingReward.from_dict(body.missing)
     data["stopping"] = [StoppingRule.from_dict(rule) for rule in body.stopping]
     return data
