@@ -31,7 +31,6 @@ from equipoise.client import AsyncClient, AsyncRemoteExperiment, Client, RemoteE
 from equipoise.client import retries as attempts
 from equipoise.client import transport as senders
 from equipoise.experiment import ToldReward
-from equipoise.experiment.configuration import Settings
 
 KEY = "eq_7_verysecret"
 TOLD = {"unit": "ada", "arm": "line", "reward": 0.5, "counted": True, "new": True}
@@ -78,13 +77,9 @@ def test_every_verb_of_the_asynchronous_client_is_awaited():
             assert awaited == (name != "url"), name
 
 
-def test_settings_are_the_keywords_of_creating_an_experiment():
-    parameters = inspect.signature(eq.Experiment.create).parameters
-    # A client is the store, and who did it is the name of its key.
-    expected = {name: one.annotation for name, one in parameters.items()}
-    for name in ("store", "name", "arms", "who"):
-        del expected[name]
-    assert {name: one.__forward_arg__ for name, one in Settings.__annotations__.items()} == expected
+def test_a_service_logs_the_name_of_the_key_as_author():
+    with pytest.raises(eq.InvalidInput, match="who must be left out"):
+        Client("http://127.0.0.1:1").create("fractions", arms=["a", "b"], reward_weight=0.5, who="ada")
 
 
 def test_every_endpoint_is_a_method():

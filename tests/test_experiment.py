@@ -27,7 +27,7 @@ from store_worker import work
 
 import equipoise as eq
 from equipoise.experiment import Ask, Correct, Finish, Settle, Tell
-from equipoise.experiment.configuration import checked_arms, checked_configuration
+from equipoise.experiment.configuration import checked_arms
 from equipoise.experiment.decider import Decider, restricted
 from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
@@ -338,20 +338,7 @@ def test_a_policy_loses_the_parameters_of_arms_that_are_out():
 
 
 def configure(**chosen):
-    usual = {
-        "policy": BALANCE,
-        "seed": 7,
-        "warm_up": 0,
-        "control": None,
-        "control_share": 0.0,
-        "reward_range": None,
-        "direction": "maximise",
-        "missing": None,
-        "stopping": (),
-        "failure_probability": 0.05,
-        "metadata": None,
-    }
-    return checked_configuration(**(usual | chosen))
+    return create("memory:", **chosen).configuration
 
 
 requests = st.lists(

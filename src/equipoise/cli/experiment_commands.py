@@ -105,21 +105,13 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make an experiment, from options or a TOML file."""
+    options = locals()
     from equipoise import arm_tables
-    from equipoise.cli.input_files import Description
+    from equipoise.cli.input_files import KEYS, Description
 
-    given = {
-        "name": name,
+    given = {key: value for key, value in options.items() if key in KEYS} | {
         "arms": None if arms is None else list(arm_tables.entries(arms)),
-        "policy": policy,
-        "reward_weight": reward_weight,
-        "seed": seed,
-        "warm_up": warm_up,
-        "most_units": most_units,
         "floor": None if floor is None else _shares(floor),
-        "control": control,
-        "control_share": control_share,
-        "failure_probability": failure_probability,
         "metadata": _metadata(metadata),
         "reward_range": None if reward_range is None else list(arm_tables.numbers("reward_range", reward_range)),
         "direction": "minimise" if minimise else None,

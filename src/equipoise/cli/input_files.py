@@ -20,7 +20,6 @@ from equipoise.experiment import (
     StoppingRule,
     WaitForReward,
 )
-from equipoise.experiment.configuration import Settings
 from equipoise.policies.pooled_balance import recommended
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from equipoise.client import Client
     from equipoise.policies import Policy
 
-KEYS = ("name", "arms", *Settings.__annotations__)
+KEYS = ("name", "arms", *(key for key in Experiment.create.__kwdefaults__ or {} if key != "who"))
 """Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
 MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
 STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, Unpack
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from equipoise.client.async_experiment import AsyncRemoteExperiment
 from equipoise.client.http_backend import HttpBackend, create_call, list_call
@@ -12,8 +12,17 @@ from equipoise.client.transport import AsyncTransport, Settings, Transport
 from equipoise.experiment import Experiment
 
 if TYPE_CHECKING:
-    from equipoise.experiment import configuration
     from equipoise.experiment.experiment import Summaries
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _takes_what(
+    _create: Callable[Concatenate[Any, P], Any],
+) -> Callable[[Callable[..., T]], Callable[Concatenate[Any, P], T]]:
+    """Give a method the type of `Experiment.create`, with the client instead of the store."""
+    return lambda method: method
 
 
 class RemoteExperiment(Experiment):
@@ -80,12 +89,13 @@ class Client:
         """Where the service is."""
         return self._transport.settings.url
 
-    def create(self, name: str, *, arms: Sequence[str], **settings: Unpack[configuration.Settings]) -> RemoteExperiment:
+    @_takes_what(Experiment.create)
+    def create(self, name: str, *, arms: Sequence[str], **settings: Any) -> RemoteExperiment:
         """Create an experiment; the settings are the keyword arguments of `Experiment.create`, without `who`.
 
         The policy must be one that the service knows too.
         """
-        self._transport.send(create_call(name, arms, settings))
+        self._transport.send(create_call(name, {"arms": arms, **settings}))
         return self.open(name)
 
     def open(self, name: str) -> RemoteExperiment:
@@ -142,11 +152,10 @@ class AsyncClient:
         """Where the service is."""
         return self._transport.settings.url
 
-    async def create(
-        self, name: str, *, arms: Sequence[str], **settings: Unpack[configuration.Settings]
-    ) -> AsyncRemoteExperiment:
+    @_takes_what(Experiment.create)
+    async def create(self, name: str, *, arms: Sequence[str], **settings: Any) -> AsyncRemoteExperiment:
         """Create an experiment, like `Client.create`."""
-        await self._transport.send(create_call(name, arms, settings))
+        await self._transport.send(create_call(name, {"arms": arms, **settings}))
         return AsyncRemoteExperiment(self, name)
 
     async def open(self, name: str) -> AsyncRemoteExperiment:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -18,12 +18,9 @@ import msgspec.structs
 
 from equipoise import http_api
 from equipoise.client.transport import AsyncTransport, Call, Transport
-from equipoise.errors import UnknownUnit
+from equipoise.errors import InvalidInput, UnknownUnit
 from equipoise.experiment import Experiment, commands, records
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text
-
-if TYPE_CHECKING:
-    from equipoise.experiment.configuration import Settings
 
 MOST_UNITS = 1_000
 MOST_BYTES = 500_000
@@ -132,7 +129,7 @@ class HttpBackend:
         yield dataclasses.replace(call, content=_list_of(key, group))
 
 
-def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
+def create_call(name: str, settings: dict[str, Any]) -> Call:
     """Return the call that creates an experiment, with the arguments of `Experiment.create`.
 
     The arguments are checked here first, as the service will check them. That also draws a seed if none is given, which
@@ -141,9 +138,10 @@ def create_call(name: str, arms: Iterable[str], settings: Settings) -> Call:
     from equipoise.experiment.configuration import checked_settings
 
     checked_new_name("name", name)
-    given: dict[str, Any] = {**(Experiment.create.__kwdefaults__ or {}), **settings}
-    del given["who"]
-    configuration, pairs = checked_settings(arms=arms, **given)
+    given = (Experiment.create.__kwdefaults__ or {}) | settings
+    if given.pop("who") is not None:
+        raise InvalidInput.of("who", "must be left out: a service logs the name of the key")
+    configuration, pairs = checked_settings(**given)
     data = configuration.to_dict() | {"name": name, "arms": [arm for arm, _ in pairs], "floor": [f for _, f in pairs]}
     content = _json({key: value for key, value in _part(http_api.NewExperiment, data).items() if value is not None})
     return _experiments("create", content=content, creates=None if given["seed"] is None else name)

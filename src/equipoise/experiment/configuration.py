@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from functools import partial
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -27,41 +28,80 @@ MOST_ARMS = 100_000
 DIRECTIONS = ("maximise", "minimise")
 
 
-class Settings(TypedDict, total=False):
-    """Keyword arguments of `Experiment.create` besides the arms, for functions that pass them on."""
+def _checked_policy(_name: str, policy: Any) -> Policy:
+    if not isinstance(policy, Policy):
+        raise InvalidInput.of("policy", "must be a Policy such as ForcingBalance(reward_weight=0.8)", policy)
+    try:
+        again = Policy.from_json(policy.to_json())
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"a policy must go to JSON and back, to be replayed; {policy!r} does not: {error}"
+        ) from error
+    if again != policy:
+        raise InvalidInput(f"a policy must go to JSON and back, to be replayed; {policy!r} became {again!r}")
+    return policy
 
-    policy: Policy | None
-    reward_weight: float | None
-    seed: int | None
-    floor: float | Sequence[float] | Mapping[str, float]
-    control: str | None
-    control_share: float
-    warm_up: int
-    most_units: int | None
-    reward_range: tuple[float, float] | None
-    direction: str
-    missing: MissingReward | None
-    stopping: StoppingRule | Sequence[StoppingRule]
-    failure_probability: float
-    metadata: Mapping[str, Any] | None
+
+def _checked_seed(name: str, seed: Any) -> int:
+    return secrets.randbits(63) if seed is None else checks.whole_number(name, seed, 0, 2**63 - 1)
+
+
+def _checked_limit(name: str, limit: Any) -> int | None:
+    return None if limit is None else checks.whole_number(name, limit, 1, LARGEST_COUNT)
+
+
+def _checked_range(name: str, reward_range: Any) -> tuple[float, float] | None:
+    if reward_range is None:
+        return None
+    try:
+        low, high = (checked_reward(bound) + 0.0 for bound in reward_range)
+    except (TypeError, ValueError):
+        raise InvalidInput.of(name, "must be a lowest and a highest reward", reward_range) from None
+    if not low < high:
+        raise InvalidInput.of(name, "must be a lowest and a highest reward", reward_range)
+    return low, high
+
+
+def _checked_missing(name: str, missing: Any) -> MissingReward:
+    rule = WaitForReward() if missing is None else missing
+    if not isinstance(rule, MissingReward):
+        raise InvalidInput.of(name, f"must be one of {', '.join(MissingReward.names())}", missing)
+    return rule
+
+
+def _checked_stopping(name: str, stopping: Any) -> tuple[StoppingRule, ...]:
+    rules = tuple(stopping) if isinstance(stopping, (list, tuple)) else (stopping,)
+    for rule in rules:
+        if not isinstance(rule, StoppingRule):
+            raise InvalidInput.of(name, f"must hold rules of {', '.join(StoppingRule.names())}", rule)
+    return rules
+
+
+def _checked_failure(_name: str, probability: Any) -> float:
+    return checked_probability(probability)
+
+
+def _checked_metadata(name: str, metadata: Any) -> dict[str, Any]:
+    plain = dict(metadata) if isinstance(metadata, Mapping) else metadata
+    return checked_data(name, plain, LARGEST_METADATA) or {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """Settings of an experiment; `Experiment.create` documents them."""
+    """Settings of an experiment, each with the function that checks it; `Experiment.create` documents them."""
 
-    policy: Policy
-    seed: int
-    warm_up: int
+    policy: Annotated[Policy, _checked_policy]
+    seed: Annotated[int, _checked_seed]
+    warm_up: Annotated[int, partial(checks.whole_number, low=0, high=LARGEST_COUNT)]
     control: str | None
-    control_share: float
-    reward_range: tuple[float, float] | None
-    direction: str
-    missing: MissingReward
-    stopping: tuple[StoppingRule, ...]
-    failure_probability: float
-    metadata: dict[str, Any]
-    most_units: int | None = None
+    control_share: Annotated[float, partial(checks.number_between, low=0, high=1)]
+    reward_range: Annotated[tuple[float, float] | None, _checked_range]
+    direction: Annotated[str, partial(checks.one_of, allowed=DIRECTIONS)]
+    missing: Annotated[MissingReward, _checked_missing]
+    stopping: Annotated[tuple[StoppingRule, ...], _checked_stopping]
+    failure_probability: Annotated[float, _checked_failure]
+    metadata: Annotated[dict[str, Any], _checked_metadata]
+    most_units: Annotated[int | None, _checked_limit] = None
     fresh_tracking: bool = False
     """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
     kernels: int = kernels.OLDEST_VERSION
@@ -132,61 +172,28 @@ class Configuration:
 
 _ADDED = tuple(field for field in dataclasses.fields(Configuration) if field.default is not dataclasses.MISSING)
 """Settings that the first configurations lack."""
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    name: get_args(kind)[1]
+    for name, kind in get_type_hints(Configuration, include_extras=True).items()
+    if get_origin(kind) is Annotated
+}
 
 
 def checked_settings(
-    *, arms: Any, policy: Any, reward_weight: Any, floor: Any, control: Any, control_share: Any, **others: Any
+    *, arms: Any, policy: Any, reward_weight: Any, floor: Any, **others: Any
 ) -> tuple[Configuration, list[tuple[str, float]]]:
     """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
-    chosen = policy_or_recommended(policy, reward_weight=reward_weight)
-    configuration = checked_configuration(policy=chosen, control=control, control_share=control_share, **others)
-    return configuration, checked_arms(arms, floor, control, configuration.control_share)
+    configuration = checked_configuration(policy=policy_or_recommended(policy, reward_weight=reward_weight), **others)
+    return configuration, checked_arms(arms, floor, configuration.control, configuration.control_share)
 
 
-def checked_configuration(
-    *,
-    policy: Any,
-    seed: Any,
-    warm_up: Any,
-    most_units: Any = None,
-    control: Any,
-    control_share: Any,
-    reward_range: Any,
-    direction: Any,
-    missing: Any,
-    stopping: Any,
-    failure_probability: Any,
-    metadata: Any,
-) -> Configuration:
+def checked_configuration(**given: Any) -> Configuration:
     """Validate user input and return a configuration; errors say what was expected."""
-    bounds = _checked_range(reward_range)
-    rule = WaitForReward() if missing is None else missing
-    if not isinstance(rule, MissingReward):
-        raise InvalidInput.of("missing", f"must be one of {', '.join(MissingReward.names())}", missing)
-    rules = tuple(stopping) if isinstance(stopping, (list, tuple)) else (stopping,)
-    for one in rules:
-        if not isinstance(one, StoppingRule):
-            raise InvalidInput.of("stopping", f"must hold rules of {', '.join(StoppingRule.names())}", one)
-    delta = checked_probability(failure_probability)
-    share = checks.number_between("control_share", control_share, 0, 1)
-    if share and control is None:
+    checked = {name: check(name, given[name]) for name, check in _CHECKS.items()}
+    configuration = Configuration(**given | checked, fresh_tracking=True, kernels=kernels.VERSION)
+    if configuration.control_share and configuration.control is None:
         raise InvalidInput.of("control_share", "needs the name of the control arm", hint=Hint.GIVE_CONTROL)
-    configuration = Configuration(
-        policy=_checked_policy(policy),
-        seed=secrets.randbits(63) if seed is None else checks.whole_number("seed", seed, 0, 2**63 - 1),
-        warm_up=checks.whole_number("warm_up", warm_up, 0, LARGEST_COUNT),
-        most_units=None if most_units is None else checks.whole_number("most_units", most_units, 1, LARGEST_COUNT),
-        control=control,
-        control_share=share,
-        reward_range=bounds,
-        direction=checks.one_of("direction", direction, DIRECTIONS),
-        missing=rule,
-        stopping=rules,
-        failure_probability=delta,
-        metadata=checked_data("metadata", _as_dict(metadata), LARGEST_METADATA) or {},
-        fresh_tracking=True,
-        kernels=kernels.VERSION,
-    )
+    rule, bounds = configuration.missing, configuration.reward_range
     if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
         raise InvalidInput.of(
             "value", f"must be in [{bounds[0]:g}, {bounds[1]:g}], the declared range", rule.value
@@ -231,34 +238,3 @@ def check_shares(shares: Sequence[float]) -> None:
             f"and control_share must add up to less than 1 over all arms; got {total:g} for {len(shares)} arms",
             hint="what they leave is what the policy can decide about",
         )
-
-
-def _as_dict(metadata: Any) -> Any:
-    """Convert any mapping to a dict, which JSON can hold."""
-    return dict(metadata) if isinstance(metadata, Mapping) else metadata
-
-
-def _checked_policy(policy: Any) -> Policy:
-    if not isinstance(policy, Policy):
-        raise InvalidInput.of("policy", "must be a Policy such as ForcingBalance(reward_weight=0.8)", policy)
-    try:
-        again = Policy.from_json(policy.to_json())
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"a policy must go to JSON and back, to be replayed; {policy!r} does not: {error}"
-        ) from error
-    if again != policy:
-        raise InvalidInput(f"a policy must go to JSON and back, to be replayed; {policy!r} became {again!r}")
-    return policy
-
-
-def _checked_range(reward_range: Any) -> tuple[float, float] | None:
-    if reward_range is None:
-        return None
-    try:
-        low, high = (checked_reward(bound) + 0.0 for bound in reward_range)
-    except (TypeError, ValueError):
-        raise InvalidInput.of("reward_range", "must be a lowest and a highest reward", reward_range) from None
-    if not low < high:
-        raise InvalidInput.of("reward_range", "must be a lowest and a highest reward", reward_range)
-    return low, high

@@ -145,26 +145,11 @@ class Experiment:
         who : str, optional
             Who does this, for the log; also for what is done with the object returned.
         """
+        settings = {key: value for key, value in locals().items() if key not in ("cls", "store", "name", "who")}
         from equipoise.experiment.backends import StoreBackend
         from equipoise.experiment.configuration import checked_settings
 
-        configuration, pairs = checked_settings(
-            arms=arms,
-            policy=policy,
-            reward_weight=reward_weight,
-            seed=seed,
-            floor=floor,
-            control=control,
-            control_share=control_share,
-            warm_up=warm_up,
-            most_units=most_units,
-            reward_range=reward_range,
-            direction=direction,
-            missing=missing,
-            stopping=stopping,
-            failure_probability=failure_probability,
-            metadata=metadata,
-        )
+        configuration, pairs = checked_settings(**settings)
         return cls(StoreBackend.create(store, name, configuration, pairs, who))
 
     @classmethod

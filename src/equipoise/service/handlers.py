@@ -12,9 +12,8 @@ import msgspec
 from equipoise import http_api
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput, UnknownUnit
 from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
-from equipoise.experiment.configuration import Configuration, checked_arms, checked_configuration
+from equipoise.experiment.configuration import Configuration, checked_settings
 from equipoise.policies import Policy
-from equipoise.policies.pooled_balance import policy_or_recommended
 from equipoise.serialization import json_data
 from equipoise.service.dispatch import Answer, Exchange, Handler, Route
 from equipoise.service.error_responses import Overloaded
@@ -279,9 +278,8 @@ async def _delete(service: Service, exchange: Exchange) -> Answer:
 def create_arguments(body: http_api.NewExperiment) -> dict[str, Any]:
     """Return the arguments of `Experiment.create` for a decoded body."""
     data = msgspec.structs.asdict(body)
-    del data["name"], data["reward_weight"]
-    policy = None if body.policy is None else Policy.from_dict(body.policy)
-    data["policy"] = policy_or_recommended(policy, reward_weight=body.reward_weight)
+    del data["name"]
+    data["policy"] = None if body.policy is None else Policy.from_dict(body.policy)
     data["missing"] = None if body.missing is None else MissingReward.from_dict(body.missing)
     data["stopping"] = [StoppingRule.from_dict(rule) for rule in body.stopping]
     return data
@@ -291,10 +289,8 @@ def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
     """Return whether the experiment was created with these settings, so that repeating the request is idempotent."""
     created = experiment.events_page(0, 1)[0].details  # the settings at creation, not as changed since
     found = Configuration.from_dict(created["configuration"])
-    wanted = dict(settings)
-    arms = checked_arms(wanted.pop("arms"), wanted.pop("floor"), wanted["control"], wanted["control_share"])
-    seed = wanted["seed"] if wanted["seed"] is not None else found.seed
-    configuration = checked_configuration(**wanted | {"seed": seed})
+    seed = settings["seed"] if settings["seed"] is not None else found.seed
+    configuration, arms = checked_settings(**settings | {"seed": seed})
     existing = [(arm["name"], arm["floor"]) for arm in created["arms"]]
     return existing == arms and encode(found.to_dict()) == encode(configuration.to_dict())
 
