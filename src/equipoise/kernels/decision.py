@@ -18,9 +18,11 @@ from equipoise.kernels.rules import (
     ALLOCATION,
     AVERAGE,
     BALANCE,
+    BEST_ARM,
     CONFIDENCE_BALANCE,
     DIFFERENCE,
     EPSILON_GREEDY,
+    EVERY_ARM,
     FIXED,
     FLOOR,
     IMPORTANCE,
@@ -42,6 +44,9 @@ from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 RANDOM = -1
 """Returned instead of an arm when the arm is to be drawn from the probabilities."""
+
+_STANDARD_ERRORS = 2.0
+"""By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
 
 WORK_ROWS = SOLVER_ROWS + 3
 """Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
@@ -248,7 +253,28 @@ def write_target(
             believed_std[i] = width / math.sqrt(rule.horizon)
     else:
         return False, np.nan
+    allow_for_noise(rule, pulls, believed_mean, believed_std)
     return True, solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
+
+
+@compiled
+def allow_for_noise(rule: Rule, pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
+    """Change beliefs to what may well be the case, two standard errors off, if information is kept about single arms.
+
+    An arm whose spread or mean is underestimated would get too few pulls to show it soon. So spreads are raised if
+    every arm is to be known, and the other means are raised towards the best if that is to be found.
+    """
+    if rule.criterion == EVERY_ARM:
+        for i in range(pulls.size):
+            std[i] *= 1.0 + _STANDARD_ERRORS / math.sqrt(2.0 * pulls[i])
+    elif rule.criterion == BEST_ARM:
+        best = _largest(mean)
+        highest = np.nextafter(mean[best], -np.inf)
+        noise = std[best] * std[best] / pulls[best]
+        for i in range(pulls.size):
+            if i != best:
+                hoped = mean[i] + _STANDARD_ERRORS * math.sqrt(std[i] * std[i] / pulls[i] + noise)
+                mean[i] = min(hoped, highest)
 
 
 @compiled
