@@ -21,10 +21,11 @@ from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.html_report import drawn
 from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
-from equipoise.paper.readme_picture import SHOWN_WEIGHTS, readme_figure, readme_replay
+from equipoise.paper.readme_picture import SHOWN, readme_figure, readme_picture
 from equipoise.paper.real_experiments import (
     BALANCE,
     BANDIT,
+    BONUS,
     EFFORT_WEIGHTS,
     FLU_WEIGHTS,
     GROUP,
@@ -249,16 +250,17 @@ def number(text):
 
 
 def test_the_picture_of_the_readme_is_what_the_code_draws():
-    ours = points_of(drawn(readme_figure(readme_replay())))
+    work = Work()
+    ours = points_of(drawn(readme_figure(readme_picture(work, replay_flu(work, (0.98,), (BONUS,))))))
     committed = points_of((ROOT / "docs" / "images" / "hero.svg").read_text(encoding="utf-8"))
-    assert set(ours) == {"A/B test", "UCB bandit", THOMPSON, *(f"Equipoise at {w:g}" for w in SHOWN_WEIGHTS)}
+    assert set(ours) == {"A/B test", "UCB bandit", THOMPSON, *(f"keep {q:.0%} of the information" for q in SHOWN)}
     how = "if the change is meant: ./run python -m equipoise.paper.readme_picture docs/images"
     assert committed.keys() == ours.keys(), how
     for name, (loss, gain) in ours.items():
         # Another processor may round otherwise and play some replications differently.
         assert committed[name] == (pytest.approx(loss, abs=2), pytest.approx(gain, abs=50)), how
     # The title is true: for each bandit there is a position of the dial with more gain and less loss.
-    dial = [place for name, place in ours.items() if name.startswith("Equipoise")]
+    dial = [place for name, place in ours.items() if name.startswith("keep")]
     for bandit in ("UCB bandit", THOMPSON):
         assert any(loss < ours[bandit][0] and gain > ours[bandit][1] for loss, gain in dial)
 
