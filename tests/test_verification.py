@@ -211,6 +211,33 @@ def test_one_flipped_bit_of_a_unit_is_found_wherever_it_is(url, path):
         eq.Experiment.open(store, "x").verify()
 
 
+def test_a_value_of_the_wrong_type_is_damage(url, path):
+    """SQLite keeps any value in any column; one flipped bit makes a text of a number."""
+    with eq.open_store(url) as store:
+        experiment = create(store)
+        fill(experiment)
+        number = next(event.number for event in experiment.events() if event.kind == "rewarded")
+    whole = path.read_bytes()
+    for damage in ("counted = ''", "arm = x''", "reward = 'high'", "salt = 7", "unit = x'ff'"):
+        change(path, f"UPDATE events SET {damage} WHERE number = {number}")  # noqa: S608
+        with eq.open_store(url) as store, pytest.raises(eq.VerificationFailed, match=f"event {number} "):
+            eq.Experiment.open(store, "x").verify()
+        path.write_bytes(whole)
+    change(path, f"UPDATE events SET details = CAST(x'7b80227d' AS TEXT) WHERE number = {number}")  # noqa: S608
+    with eq.open_store(url) as store, pytest.raises(eq.StoreMismatch, match="a text that is not UTF-8") as refused:
+        eq.Experiment.open(store, "x").verify()
+    assert "\x80" not in repr(refused.value.__cause__) and "\ufffd" not in str(refused.value.__cause__)
+    path.write_bytes(whole)
+    change(path, "UPDATE arms SET held = '' WHERE position = 1")
+    with eq.open_store(url) as store:
+        experiment = eq.Experiment.open(store, "x")
+        for read in (experiment.verify, experiment.status):
+            with pytest.raises(eq.StoreMismatch, match="the arms of experiment 'x' are damaged"):
+                read()
+        assert experiment.rebuild()
+        experiment.verify()
+
+
 def test_events_of_a_unit_without_its_assignment_say_that_the_store_is_damaged(url, path):
     experiment = create(url)
     fill(experiment)

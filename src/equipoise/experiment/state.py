@@ -214,7 +214,10 @@ def load_state(store: Store, transaction: Transaction, experiment: int) -> State
         state, after = cached.copy(), cached.n_events
         if head.configured > after:
             state.set_configuration(read_configuration(state.name, transaction.configuration(experiment)[2]))
-    state.read_arms(transaction.arms(experiment, after))
+    try:
+        state.read_arms(transaction.arms(experiment, after))
+    except (LookupError, OverflowError, TypeError, ValueError) as error:  # SQLite's columns hold values of any type
+        raise StoreMismatch(f"the arms of experiment {state.name!r} are damaged", hint=Hint.REBUILD) from error
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
     state.hash = head.hash
     return state

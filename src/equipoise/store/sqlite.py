@@ -119,10 +119,15 @@ class SQLiteDatabase(Database):
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Distinguish busy, full, read-only, damaged and foreign files."""
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        # An error about a damaged schema quotes it, and then it is the message that cannot be decoded.
+        if _is_no_text(cause) or isinstance(cause, UnicodeDecodeError):
+            return StoreMismatch(f"{self.shown_url} is damaged: it holds a text that is not UTF-8", hint=RESTORE), False
         code = getattr(cause, "sqlite_errorcode", None)
         if code is None:
             return None, False
         primary = code & 0xFF
+        if primary == sqlite3.SQLITE_ERROR and str(cause).startswith("no such "):  # table, column or index
+            return StoreMismatch(f"{self.shown_url} is damaged: {cause}", hint=RESTORE), False
         if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreUnavailable(
                 f"another process has been writing to {self.shown_url} for {self.attempts * BUSY_SECONDS:g} seconds",
@@ -142,6 +147,19 @@ class SQLiteDatabase(Database):
                 hint="see that the disk has room and the file and its directory may be written, then try again",
             ), False
         return None, False
+
+    def forget_values(self, error: BaseException) -> None:
+        """Remove the text that could not be decoded, the only value in any of SQLite's errors."""
+        if _is_no_text(error.orig if isinstance(error, sa.exc.DBAPIError) else error):
+            error.args = (_NO_TEXT,)
+
+
+_NO_TEXT = "Could not decode to UTF-8"
+"""How the sqlite3 module begins its error for damaged text; the error has no code."""
+
+
+def _is_no_text(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith(_NO_TEXT)
 
 
 @contextmanager
