@@ -261,7 +261,7 @@ def test_sqlite_itself_finds_an_index_that_misses_units(url, path):
     with eq.open_store(url) as store:
         create(store).ask_many(UNITS[:20])
     miss_units(url, path)
-    with eq.open_store(url) as store, pytest.raises(eq.VerificationFailed, match="is damaged: .*index") as failed:
+    with eq.open_store(url) as store, pytest.raises(eq.VerificationFailed, match=r"is damaged: .*index") as failed:
         eq.Experiment.open(store, "x").verify()
     assert "backup" in failed.value.hint
 
@@ -301,7 +301,7 @@ def test_units_that_the_index_misses_are_found_without_the_check_of_the_database
     with eq.open_store(damaged) as store:
         monkeypatch.setattr(store.database, "check_integrity", lambda transaction: None)
         experiment = eq.Experiment.open(store, "x")
-        with pytest.raises(eq.VerificationFailed, match="the index of units does not find .* unit 'later-0'"):
+        with pytest.raises(eq.VerificationFailed, match=r"the index of units does not find .* unit 'later-0'"):
             experiment.verify()
         assert experiment.ask("later-3").new  # what the check is for
         with pytest.raises(eq.VerificationFailed, match="unit 'later-3' was assigned twice"):
@@ -388,6 +388,28 @@ def test_a_write_never_lands_in_another_experiment(url, path, tmp_path):
         assert three.status().n_assigned == 0
         with pytest.raises(eq.UnknownExperiment):
             eq.Experiment.open(store, "two")
+
+
+def test_a_number_that_another_store_uses_too_is_no_reason_to_write_there(url, path, tmp_path):
+    """Stores of before revision 3 number their experiments 1, 2, 3, so that any two of them have equal numbers."""
+    other = tmp_path / "other.db"
+    for place, name in ((path, "two"), (other, "three")):
+        with eq.open_store(f"sqlite:///{place}") as store:
+            fill(create(store, name), UNITS[:10])
+        change(place, *(f"UPDATE {table} SET experiment = 2" for table in ("arms", "events")))  # noqa: S608
+        change(place, "UPDATE experiments SET id = 2")
+    with eq.open_store(url) as store:
+        two, unused = (eq.Experiment.open(store, "two") for _ in range(2))
+        two.ask("ada")
+        put_back(other, path)
+        acts = (lambda: two.ask("bob"), lambda: unused.tell(UNITS[0], 1.0), two.status, two.verify, two.rebuild)
+        for act in (*acts, lambda: two.erase(UNITS[0])):
+            with pytest.raises(eq.StoreChanged, match="no longer in sqlite"):
+                act()
+        two.delete()  # of what is gone there is nothing to do
+        three = eq.Experiment.open(store, "three")
+        assert three.status().n_assigned == 10
+        three.verify()
 
 
 def test_a_service_notices_and_looks_experiments_up_again(url, path, tmp_path, caplog):
