@@ -106,6 +106,7 @@ class SQLiteDatabase(Database):
         """Read a snapshot."""
         with _transaction(self, self.engine, writing=False) as transaction:
             yield transaction
+            self._check_files(transaction.connection)
 
     def check_integrity(self, transaction: Transaction) -> None:
         """Run SQLite's own check of every page, row and index."""
@@ -224,11 +225,11 @@ class FileDatabase(SQLiteDatabase):
         return ("sqlite", self._file)
 
     def _check_files(self, connection: sa.Connection) -> None:
-        """Check before each commit that the paths still lead to the files: an open file outlives its name."""
+        """Check before each answer that the paths still lead to the files: an open file outlives its name."""
         self._check_file()
         if _place(self._log) != connection.info[_LOG]:
             raise StoreUnavailable(
-                f"the file {self._log} was deleted or replaced while {self.path} was open; nothing was written",
+                f"the file {self._log} was deleted or replaced while {self.path} was open; nothing is read or written",
                 hint="stop every program that uses the store, which saves what they have still open; then start again "
                 "and verify every experiment",
             )
@@ -236,7 +237,7 @@ class FileDatabase(SQLiteDatabase):
     def _check_file(self) -> None:
         if _place(self.path) != self._file:
             raise StoreUnavailable(
-                f"the file {self.path} was deleted or replaced after it was opened; nothing was written",
+                f"the file {self.path} was deleted or replaced after it was opened; nothing is read or written",
                 hint="put it back, or open the store again to use what is there now",
             )
 
