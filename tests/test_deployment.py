@@ -665,7 +665,7 @@ def test_what_the_page_on_the_service_says_works(tmp_path, monkeypatch):
         service.kill()
         service.process.stderr.close()
     made, limited, revoked = printed[:3]
-    assert (made.count("eq_"), limited.count("eq_")) == (3, 1)
+    assert (made.count("eq_"), limited.count("eq_")) == (3, 2)
     listed = made.splitlines()
     for words in (
         ("anna", "admin", "all", "valid"),

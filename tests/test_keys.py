@@ -261,6 +261,16 @@ def test_the_key_alone_is_on_stdout(run, url):
     assert made.out.strip() not in made.err
 
 
+def test_a_public_key_says_its_limits(run, url):
+    made = run(
+        "keys", "create", "--role", "assigner", "--experiment", "x", "--public", "--limit", "units=50", "--store", url
+    )
+    assert made.code == 0 and "20,000 requests/h, 20,000,000 bytes/h, 50 units/h" in made.err
+    assert run("keys", "create", "--role", "admin", "--public", "--store", url).code != 0
+    with eq.open_store(url) as store:
+        assert len(list_keys(store)) == 1
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90d", 90 * 86_400), ("12h", 43_200), ("30m", 1_800)])
 def test_a_key_expires_after_a_duration(run, url, text, seconds):
     made = run.data("keys", "create", "--role", "reader", "--store", url, "--expires", text)

@@ -193,10 +193,16 @@ def _exact_sums(name: str, text: str) -> ExactSums:
         raise StoreMismatch(f"the arms of experiment {name!r} are damaged: {error}", hint=Hint.REBUILD) from error
 
 
-def load_state(store: Store, transaction: Transaction, experiment: int) -> State:
-    """Return the state that a transaction sees; reads only what changed since the cached one."""
+def load_state(store: Store, transaction: Transaction, experiment: int, name: str) -> State:
+    """Return the state that a transaction sees; reads only what changed since the cached one.
+
+    Name and number are checked together: in another store, the number may be that of another experiment.
+    """
     cached: State | None = store.states.get(experiment)
     head = transaction.head(experiment, 0 if cached is None else cached.n_events)
+    if head.name != name:
+        store.states.pop(experiment, None)
+        transaction.require_name(experiment, name)
     if cached is not None and (cached.n_events > head.n_events or cached.hash != head.seen_hash):
         log.warning(
             "the store went back in time: experiment %r had %d events and has others now; reading it again",
@@ -208,13 +214,16 @@ def load_state(store: Store, transaction: Transaction, experiment: int) -> State
     if cached is not None and cached.n_events == head.n_events:
         return cached
     if cached is None:
-        name, created_at, text = transaction.configuration(experiment)
+        _, created_at, text = transaction.configuration(experiment)
         state, after = State(name, created_at, read_configuration(name, text)), -1
     else:
         state, after = cached.copy(), cached.n_events
         if head.configured > after:
             state.set_configuration(read_configuration(state.name, transaction.configuration(experiment)[2]))
-    state.read_arms(transaction.arms(experiment, after))
+    try:
+        state.read_arms(transaction.arms(experiment, after))
+    except (LookupError, OverflowError, TypeError, ValueError) as error:  # SQLite's columns hold values of any type
+        raise StoreMismatch(f"the arms of experiment {state.name!r} are damaged", hint=Hint.REBUILD) from error
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
     state.hash = head.hash
     return state
