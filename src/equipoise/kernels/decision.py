@@ -160,7 +160,10 @@ def decide(
     if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE:
         believed_mean, believed_std = work[-2], work[-1]
         believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
-        arm = follow_margins(rule, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability)
+        weight = rule.reward_weight
+        arm = follow_margins(
+            rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability
+        )
         return arm, False
     write_target(rule, per_arm, t, pulls, mean, std, work, target)
     return track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability), False
@@ -313,6 +316,7 @@ def best_pull(
 @compiled
 def follow_margins(
     rule: Rule,
+    reward_weight: float,
     per_arm: FloatArray,
     t: int,
     assigned: IntArray,
@@ -328,12 +332,12 @@ def follow_margins(
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
-        return best_pull(rule.reward_weight, rule.exploration, per_arm, t, counts, mean, std)
+        return best_pull(reward_weight, rule.exploration, per_arm, t, counts, mean, std)
     window = int(rule.window)
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
     for k in range(window):
-        arm = best_pull(rule.reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
+        arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
         counts[arm] += 1.0
         probability[arm] += (1.0 - rule.mixing) / window
     return RANDOM
