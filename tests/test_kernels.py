@@ -7,11 +7,14 @@ import subprocess
 import sys
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 import scipy
 from endurance import short_and_full
+from numba.extending import is_jitted
 
+from equipoise.kernels import assignment, decision, play, pooling, solver
 from equipoise.kernels import incremental_solver as incremental
 from equipoise.kernels.random import DECISION, decision_uniform, log_gamma_draw, make_normal, normal, philox, unit
 from equipoise.kernels.solver import COLD, WORK_ROWS, allocate, inverse_cube_roots
@@ -160,6 +163,29 @@ def test_compiled_and_plain_python_take_the_same_decisions_to_the_last_bit(cache
     ]
     assert len(outputs[0]) > 10_000
     assert outputs[0] == outputs[1]
+
+
+def test_kernels_count_no_references():
+    """If this fails because numba dropped or renamed `_nrt`: see the comment in `kernels/compiler.py`."""
+
+    def race(x, y, steps):
+        for _ in range(steps):
+            if x[0] > y[0]:
+                x, y = y, x
+            x[0] += 1.0
+        return x[0]
+
+    def code(**options):
+        function = numba.njit(**options)(race)
+        assert function(np.ones(1), np.ones(1), 3) == 3.0
+        return "".join(function.inspect_llvm().values())
+
+    assert "NRT_incref" in code()
+    assert "NRT_incref" not in code(_nrt=False)
+    for module in (assignment, decision, incremental, play, pooling, solver):
+        kernels = [value for value in vars(module).values() if is_jitted(value) and value.__module__ == module.__name__]
+        counting = {kernel.__name__ for kernel in kernels if kernel.targetoptions.get("_nrt") is not False}
+        assert counting == ({"advance_with"} if module is play else set())
 
 
 def test_normal_numbers_are_the_quantiles_of_their_uniform_numbers():

@@ -51,6 +51,9 @@ _STANDARD_ERRORS = 2.0
 WORK_ROWS = SOLVER_ROWS + 3
 """Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
 
+MARGIN_ROWS = 6
+"""Rows of scratch `follow_margins` needs."""
+
 
 @inlined
 def is_forced(rule: Rule, t: int, fewest_assigned: int, fewest_rewards: int) -> bool:
@@ -175,9 +178,7 @@ def decide(
         weight = rule.reward_weight
         if rule.criterion == AVERAGE:
             weight = solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
-        arm = follow_margins(
-            rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability
-        )
+        arm = follow_margins(rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work, probability)
         return arm, False, weight if rule.criterion == AVERAGE else np.nan
     _, weight = write_target(rule, per_arm, t, pulls, mean, std, work, target)
     # Margins exist for a weight only: a target is followed by its differences.
@@ -351,15 +352,28 @@ def best_pull(
     # What one more pull of an arm adds to w * reward - (1 - w) * error for t pulls, times t. The error's part is taken
     # at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and finite
     # at none.
-    coefficient = 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
+    coefficient = _error_coefficient(reward_weight, t)
     arm, most = 0, -np.inf
     for i in range(counts.size):
-        middle = counts[i] + 0.5
-        hoped = mean[i] + curiosity * std[i] / middle
-        gain = reward_weight * hoped + coefficient * importance[i] * std[i] / (middle * math.sqrt(middle))
+        worth, power = _pull_worth(reward_weight, curiosity, counts[i], mean[i], std[i])
+        gain = worth + coefficient * importance[i] * std[i] / power
         if gain > most:
             arm, most = i, gain
     return arm
+
+
+@inlined
+def _error_coefficient(reward_weight: float, t: int) -> float:
+    """Return what the error's part of a gain is multiplied by at step t; it grows with t."""
+    return 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
+
+
+@inlined
+def _pull_worth(reward_weight: float, curiosity: float, count: float, mean: float, std: float) -> tuple[float, float]:
+    """Return the part of a pull's gain that is the same at every step, and what the error's part is divided by."""
+    middle = count + 0.5
+    hoped = mean + curiosity * std / middle
+    return reward_weight * hoped, middle * math.sqrt(middle)
 
 
 @compiled
@@ -371,13 +385,14 @@ def follow_margins(
     assigned: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    counts: FloatArray,
+    work: FloatArray,
     probability: FloatArray,
 ) -> int:
     """Return the best pull at step t; with windowed tracking, write probabilities and return `RANDOM`.
 
-    Probabilities follow how often an arm is among the next `window` best pulls. `counts` is a row of scratch.
+    Probabilities follow how often an arm is among the next `window` best pulls. `work` has `MARGIN_ROWS` of scratch.
     """
+    counts = work[0]
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
@@ -385,8 +400,84 @@ def follow_margins(
     window = int(rule.window)
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
-    for k in range(window):
-        arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
-        counts[arm] += 1.0
-        probability[arm] += (1.0 - rule.mixing) / window
+    share = (1.0 - rule.mixing) / window
+    if not _pull_candidates(
+        reward_weight, rule.exploration, per_arm, t, window, share, counts, mean, std, work, probability
+    ):
+        for k in range(window):
+            arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
+            counts[arm] += 1.0
+            probability[arm] += share
     return RANDOM
+
+
+@compiled
+def _pull_candidates(
+    reward_weight: float,
+    curiosity: float,
+    per_arm: FloatArray,
+    t: int,
+    window: int,
+    share: float,
+    counts: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    probability: FloatArray,
+) -> bool:
+    """Add `share` to the probability of each of the next best pulls; return False, with nothing done, if floors matter.
+
+    The same pulls as those of `best_pull`, one by one, from one pass over the arms. A pull only lowers the gain of its
+    own arm, and later steps only raise gains; rounded operations keep both orders. So an arm's gain is never above its
+    gain now with the window's last coefficient, and unpulled never below that with the first. An arm whose highest gain
+    is below the lowest of `window` other arms is never the best: at any time one of these has not been pulled.
+    """
+    floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
+    worth, power, lowest, highest, candidate = work[1], work[2], work[3], work[4], work[5]
+    n_arms = counts.size
+    first, last = _error_coefficient(reward_weight, t), _error_coefficient(reward_weight, t + window - 1)
+    # Short loops without a branch: compilers vectorise these, and a division per arm is what the pass costs.
+    for i in range(n_arms):
+        worth[i], power[i] = _pull_worth(reward_weight, curiosity, counts[i], mean[i], std[i])
+    for i in range(n_arms):
+        lowest[i] = worth[i] + first * importance[i] * std[i] / power[i]
+    for i in range(n_arms):
+        highest[i] = worth[i] + last * importance[i] * std[i] / power[i]
+    n_plain = 0
+    for i in range(n_arms):
+        n_plain += 1 if (floor[i] <= 0.0) & (lowest[i] <= highest[i]) else 0  # not if a gain is not a number
+    if n_plain < n_arms:
+        return False
+    bar = _nth_largest(lowest, window, candidate) if n_arms > window else -np.inf
+    n_candidates = 0
+    for i in range(n_arms):
+        if highest[i] >= bar:
+            candidate[n_candidates] = i
+            n_candidates += 1
+    for k in range(window):
+        coefficient = _error_coefficient(reward_weight, t + k)
+        arm, most = 0, -np.inf
+        for j in range(n_candidates):
+            i = int(candidate[j])
+            gain = worth[i] + coefficient * importance[i] * std[i] / power[i]
+            if gain > most:
+                arm, most = i, gain
+        counts[arm] += 1.0
+        probability[arm] += share
+        worth[arm], power[arm] = _pull_worth(reward_weight, curiosity, counts[arm], mean[arm], std[arm])
+    return True
+
+
+@compiled
+def _nth_largest(values: FloatArray, n: int, scratch: FloatArray) -> float:
+    """Return the n-th largest of more than n values; `scratch` receives the n largest, the smallest first."""
+    for i in range(n):
+        scratch[i] = -np.inf
+    for i in range(values.size):
+        if values[i] > scratch[0]:
+            place = 0
+            while place + 1 < n and scratch[place + 1] < values[i]:
+                scratch[place] = scratch[place + 1]
+                place += 1
+            scratch[place] = values[i]
+    return float(scratch[0])
