@@ -18,7 +18,6 @@ from equipoise.testing import PolicyContract
 EXACT = [
     eq.ForcingBalance(**W),
     eq.ForcingBalance(**W, tracking="ratio"),
-    eq.ForcingBalance(**CHANCE, tracking="sample"),
     eq.ForcingBalance(**CHANCE, tracking="windowed"),
     eq.ForcingBalance(**CHANCE, tracking="windowed", window=1.5, mixing=0.2),
     eq.ForcingBalance(**W, forcing=0.1, floor=0.1),
@@ -55,6 +54,28 @@ class TestSampledPolicies(PolicyContract):
 
     policies = (eq.ThompsonBalance(**W, draws=1500), eq.ThompsonSampling(draws=1500))
     tolerance = 6 * math.sqrt(2 * 0.25 / 1500)
+
+
+class TestPoliciesThatGiveUp(PolicyContract):
+    """Forcing is what protects the paper's algorithm from first rewards that are all the same; here it is off."""
+
+    policies = (eq.ForcingBalance(**CHANCE, tracking="sample"), eq.EpsilonGreedy(exploration=0.0))
+    gives_up = True
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReferencePrior(eq.ThompsonSampling):
+    """Thompson sampling as it was: without a prior, equal rewards count as a known spread of 0."""
+
+    def rule(self):
+        return super().rule()._replace(version=2)
+
+
+@pytest.mark.parametrize("policy", [*TestPoliciesThatGiveUp.policies, ReferencePrior()])
+def test_the_contract_finds_policies_that_give_up_arms(policy):
+    contract = type("Contract", (PolicyContract,), {"policies": (policy,)})()
+    with pytest.raises(AssertionError, match=type(policy).__name__):
+        contract.test_an_arm_whose_first_rewards_are_all_the_same_is_pulled_again()
 
 
 def test_the_contract_covers_every_policy():
@@ -295,18 +316,79 @@ def test_fixed_with_the_optimum_is_the_oracle():
     assert np.abs(bandit.stats.assigned - 10_000 * share).max() < 2
 
 
-def test_thompson_sampling_draws_from_the_posterior():
-    from scipy import stats as distributions
+def chance_of_second(first, second, low, high):
+    """P(second > first) of independent continuous variables, by integration."""
+    x = np.linspace(low, high, 200_001)
+    return np.trapezoid(second.pdf(x) * first.cdf(x), x)
 
-    # P(mean_1 > mean_0) under independent Student posteriors, by integration.
-    state = summary([12, 20], [0.0, 0.4], [1.0, 0.8])
-    first = distributions.t(11, 0.0, 1.0 / np.sqrt(12))
-    second = distributions.t(19, 0.4, 0.8 / np.sqrt(20))
-    x = np.linspace(-8, 8, 200_001)
-    exact = np.trapezoid(second.pdf(x) * first.cdf(x), x)
-    draws = 100_000
+
+def assert_sampled(state, exact, draws=100_000):
     share = eq.ThompsonSampling(draws=draws).probabilities(state)[1]
     assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
+
+
+def test_thompson_sampling_draws_from_student_posteriors():
+    from scipy import stats as distributions
+
+    # The prior is one more degree of freedom, of typical spread: the geometric mean of the variances, 0.8^2 x 1.0^2.
+    pulls, mean, std = np.array([12, 20]), [0.0, 0.4], np.array([1.0, 0.8])
+    spread = np.sqrt((0.8 + (pulls - 1) * std**2) / pulls)
+    first, second = (distributions.t(pulls[i], mean[i], spread[i] / np.sqrt(pulls[i])) for i in range(2))
+    assert_sampled(summary(pulls, mean, std), chance_of_second(first, second, -8, 8))
+
+
+def test_an_arm_without_spread_may_still_get_what_other_arms_get():
+    from scipy import stats as distributions
+
+    # Eight rewards of 1; the other arm has -1 and 2, 1.5 times as many of the latter, which is not yes or no.
+    other = [-1.0, 2.0, 2.0, -1.0, 2.0]
+    state = eq.ArmStats(2)
+    for arm, rewards in enumerate([[1.0] * 8, other]):
+        for reward in rewards:
+            state.assign(arm)
+            state.update(arm, reward)
+    away = np.sum((np.array(other) - 1) ** 2) / abs(np.sum(np.array(other) - 1))
+    typical = np.var(other, ddof=1)
+    first = distributions.t(8, 1.0, math.sqrt(min(away**2 / 8, typical) / 8))
+    second = distributions.t(5, np.mean(other), math.sqrt((typical + 4 * typical) / 5 / 5))
+    assert_sampled(state, chance_of_second(first, second, -60, 60))
+
+
+@pytest.mark.parametrize("success", [1.0, -2.5, 1e-30])
+@pytest.mark.parametrize(("pulls", "successes"), [([40, 5], [2, 0]), ([30, 9], [29, 9]), ([12, 20], [5, 11])])
+def test_thompson_sampling_draws_rates_of_yes_or_no_from_beta_posteriors(success, pulls, successes):
+    from scipy import stats as distributions
+
+    n, s = np.array(pulls), np.array(successes)
+    rate = (s.sum() + 0.5) / (n.sum() + 1)
+    first, second = (
+        distributions.beta(s[i] + rate / min(rate, 1 - rate), n[i] - s[i] + (1 - rate) / min(rate, 1 - rate))
+        for i in range(2)
+    )
+    exact = chance_of_second(first, second, 0, 1)
+    std = abs(success) * np.sqrt(s * (n - s) / n / (n - 1))
+    assert_sampled(summary(n, success * s / n, std), exact if success > 0 else 1 - exact)
+
+
+@pytest.mark.parametrize("reward", [0.0, 3.0, -1.0])
+def test_arms_without_any_difference_are_equally_likely(reward):
+    stats = summary([5, 5, 5], [reward] * 3, [0.0] * 3)
+    assert eq.ThompsonSampling(draws=6000).probabilities(stats) == pytest.approx([1 / 3] * 3, abs=0.03)
+
+
+RARE, COMMON = np.linspace(0.01, 0.06, 10), np.linspace(0.3, 0.7, 5)
+RIVER = {"rare": (RARE, 5000, 0.04793, 0.00020), "common": (COMMON, 1000, 0.67092, 0.00065)}
+"""Rates, steps, and mean reward with its standard error of river 0.26.1: Beta Thompson sampling, 400 and 1,000 runs."""
+
+
+@pytest.mark.parametrize("rates", RIVER)
+@pytest.mark.parametrize("policy", [eq.ThompsonSampling(draws=1), eq.ThompsonBalance(reward_weight=1.0, draws=1)])
+def test_posterior_sampling_earns_at_least_what_rivers_does(policy, rates):
+    mean, horizon, reward, error = RIVER[rates]
+    pulls = eq.simulate(policy, eq.Bernoulli(mean=mean), horizon, 60, seed=1, checkpoints=[horizon]).pulls[0, :, 0]
+    ours = pulls @ mean / horizon
+    assert ours.mean() > reward - 3 * math.hypot(error, ours.std(ddof=1) / math.sqrt(60))
+    assert pulls.min() > 4  # no arm is given up, in any run
 
 
 @pytest.mark.parametrize("pulls", [2, 3, 4, 30])

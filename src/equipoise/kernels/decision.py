@@ -12,6 +12,7 @@ import numpy as np
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.pooling import believe
+from equipoise.kernels.posterior import describe, draw_beliefs
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
@@ -39,8 +40,8 @@ from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 RANDOM = -1
 """Returned instead of an arm when the arm is to be drawn from the probabilities."""
 
-WORK_ROWS = SOLVER_ROWS + 3
-"""Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
+WORK_ROWS = SOLVER_ROWS + 5
+"""Rows of scratch a decision needs: the solver's, two of posteriors, the target, and means and stds to solve for."""
 
 
 @inlined
@@ -144,12 +145,18 @@ def decide(
         return RANDOM, False
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
-        believed_mean, believed_std = work[-2], work[-1]
+        believed_mean, believed_std, first, second = work[-2], work[-1], work[-4], work[-5]
+        success = describe(pulls, mean, std, first, second) if rule.version >= 3 else 0.0
         for i in range(n_arms):
             probability[i] = 0.0
         for k in range(rule.draws):
             for i in range(n_arms):
-                believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
+                if rule.version >= 3:
+                    believed_mean[i], believed_std[i] = draw_beliefs(
+                        key, k, i, success, pulls[i], mean[i], first[i], second[i]
+                    )
+                else:
+                    believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
             if rule.kind == THOMPSON_SAMPLING:
                 arm = _largest(believed_mean)
             else:

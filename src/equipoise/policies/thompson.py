@@ -1,4 +1,4 @@
-"""Posterior sampling with Gaussian rewards of unknown variance: ThompsonSampling and ThompsonBalance  [Sect. 6]."""
+"""Posterior sampling with a Beta or a Student posterior: ThompsonSampling and ThompsonBalance  [Sect. 6]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ class ThompsonSampling(CompiledPolicy):
     """Pull each arm with the probability that its mean is the largest.
 
     The decision is computed for `draws` posterior samples and one of them is picked at random, as in `ThompsonBalance`.
-    Spreads are estimated, so rewards may be on any scale.
+    If all rewards so far are 0 or one other value, an arm's rate has a Beta posterior; its prior has the mean of all
+    arms and the weight of one success, or of one failure if that is rarer. Otherwise means have Student posteriors, and
+    spreads are estimated, so rewards may be on any scale; the prior is one reward of typical spread. An arm whose first
+    rewards are all the same stays uncertain and is pulled again.
 
     Parameters
     ----------
@@ -22,7 +25,8 @@ class ThompsonSampling(CompiledPolicy):
 
     References
     ----------
-    Thompson (1933). Biometrika 25. Honda and Takemura (2014), AISTATS, analyse the Gaussian case of unknown variance.
+    Thompson (1933). Biometrika 25. Honda and Takemura (2014), AISTATS, analyse the Gaussian case of unknown variance,
+    and that it needs a prior. The priors, learnt from all arms, are ours.
 
     Examples
     --------
@@ -30,6 +34,12 @@ class ThompsonSampling(CompiledPolicy):
     >>> stats = ArmStats.from_summary([100, 100], [1.0, 1.2], [1.0, 1.0])
     >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
     array([0.1, 0.9])
+
+    No success in five trials is not the end of an arm:
+
+    >>> stats = ArmStats.from_summary([5, 100], [0.0, 0.1], [0.0, 0.301511])
+    >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
+    array([0.2, 0.8])
     """
 
     draws: int = 16
@@ -62,7 +72,7 @@ class ThompsonBalance(CompiledPolicy):
     References
     ----------
     Thompson (1933). Biometrika 25. Erraqabi et al. (2017), Sect. 6, names the adaptation as future work. The posterior
-    is that of Gaussian rewards under the reference prior.
+    is that of `ThompsonSampling`.
 
     Examples
     --------
