@@ -52,7 +52,14 @@ class TestExactPolicies(PolicyContract):
 class TestSampledPolicies(PolicyContract):
     """Thompson's draws belong to places, so permuting arms changes the draws; 6 standard errors of 2 x 1,500 draws."""
 
-    policies = (eq.ThompsonBalance(**W, draws=1500), eq.ThompsonSampling(draws=1500))
+    policies = (
+        eq.ThompsonBalance(**W, draws=1500),
+        eq.ThompsonSampling(draws=1500),
+        eq.ThompsonSampling(draws=1500, floor=[0.05, 0.1, 0.0, 0.02]),
+        eq.PostDiff(small_difference=0.2, draws=1500),
+        eq.SARP(**W, draws=1500),
+        eq.NARP(**W, draws=1500),
+    )
     tolerance = 6 * math.sqrt(2 * 0.25 / 1500)
 
 
@@ -82,7 +89,7 @@ def test_the_contract_covers_every_policy():
     covered = {type(policy).__name__ for policy in (*EXACT, *TestSampledPolicies.policies)}
     shipped = {name for name in eq.__all__ if name in eq.Policy.names()}
     assert shipped <= covered
-    assert len(shipped) == 13
+    assert len(shipped) == 16
 
 
 def summary(pulls, mean, std):
@@ -391,6 +398,66 @@ def test_posterior_sampling_earns_at_least_what_rivers_does(policy, rates):
     assert pulls.min() > 4  # no arm is given up, in any run
 
 
+def test_probability_clipping_keeps_floors_and_the_proportions_of_the_rest():
+    stats = summary([50] * 4, [0.0, 1.0, 1.1, 1.2], [1.0] * 4)
+    free = eq.ThompsonSampling(draws=500).probabilities(stats)
+    assert free[0] == 0 < free[1] < 0.2
+    clipped = eq.ThompsonSampling(draws=500, floor=[0.1, 0.0, 0.05, 0.0]).probabilities(stats)
+    assert clipped == pytest.approx([0.1, *(0.9 * free[1:])])
+    # Making room for the first arm pushes the second below its floor.
+    room = float(free[1]) - 0.001
+    twice = eq.ThompsonSampling(draws=500, floor=[0.1, room, 0.0, 0.0]).probabilities(stats)
+    assert twice == pytest.approx([0.1, room, *((0.9 - room) * free[2:] / free[2:].sum())])
+    assert eq.ThompsonSampling(floor=0.25).probabilities(stats) == pytest.approx([0.25] * 4)
+    two = summary([50, 50], [0.0, 0.1], [1.0, 1.0])
+    low = eq.ThompsonSampling(draws=500).probabilities(two)
+    assert low.min() > 0.2
+    assert eq.ThompsonSampling(draws=500, floor=0.2).probabilities(two) == pytest.approx(low)
+
+
+@pytest.mark.parametrize("n_arms", [2, 4])
+def test_post_diff_assigns_evenly_as_often_as_arms_hardly_differ(n_arms):
+    from scipy import stats as distributions
+
+    rng, draws, small = np.random.default_rng(8), 20_000, 0.15
+    pulls, mean, std = np.full(n_arms, 60), np.linspace(1.0, 1.1, n_arms), np.full(n_arms, 0.3)
+    # The posterior by another route: with equal spreads, the prior's is the same.
+    beliefs = distributions.t(60, mean, 0.3 / math.sqrt(60)).rvs(size=(draws, n_arms), random_state=rng)
+    rate = np.mean(np.ptp(beliefs, axis=1) < small)
+    best = np.bincount(beliefs.argmax(axis=1), minlength=n_arms) / draws
+    found = eq.PostDiff(small_difference=small, draws=draws).probabilities(summary(pulls, mean, std))
+    assert 0.1 < rate < 0.9
+    assert found == pytest.approx(rate / n_arms + (1 - rate) * best, abs=6 * math.sqrt(0.25 / draws))
+
+
+def test_post_diff_is_thompson_sampling_at_one_end_and_even_at_the_other():
+    stats = summary([50, 60, 70], [0.0, 0.1, 0.2], [1.0, 1.0, 1.0])
+    thompson = eq.ThompsonSampling(draws=64).probabilities(stats)
+    assert eq.PostDiff(small_difference=0.0, draws=64).probabilities(stats) == pytest.approx(thompson, abs=1e-15)
+    assert eq.PostDiff(small_difference=1e6, draws=64).probabilities(stats) == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("policy", [eq.SARP, eq.NARP])
+def test_rate_policies_mix_at_the_rate_with_the_best_trade_off(policy, weight):
+    from scipy.optimize import minimize_scalar
+
+    pulls, mean, std = np.array([400, 500, 600]), np.array([1.0, 2.0, 1.5]), np.array([1.0, 0.5, 2.0])
+    typical = np.exp(np.log(std**2).mean())
+    spread = np.sqrt((typical + (pulls - 1) * std**2) / pulls)
+    allocation = np.full(3, 1 / 3) if policy is eq.SARP else spread / spread.sum()
+
+    def loss(rate):
+        share = rate * allocation + (1 - rate) * np.eye(3)[1]
+        with np.errstate(divide="ignore"):
+            return -(weight * share @ mean - (1 - weight) * np.mean(spread / np.sqrt(share)))
+
+    rate = 0.0 if weight == 1 else minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x
+    # So many rewards that the second arm is the best in every draw.
+    found = policy(reward_weight=weight, draws=8).probabilities(summary(pulls, mean, std))
+    assert found == pytest.approx(rate * allocation + (1 - rate) * np.eye(3)[1], abs=1e-6)
+
+
 @pytest.mark.parametrize("pulls", [2, 3, 4, 30])
 def test_posterior_draws_have_the_right_distribution(pulls):
     from scipy import stats as distributions
@@ -524,6 +591,9 @@ def test_a_second_policy_of_the_same_name_is_refused():
         (lambda: eq.UCB(scale=-1), r"scale must be in \[0, 1e\+100\]; got -1"),
         (lambda: eq.EpsilonGreedy(exploration=1.1), r"exploration must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.ThompsonSampling(draws=0), "draws must be at least 1; got 0"),
+        (lambda: eq.ThompsonSampling(floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
+        (lambda: eq.PostDiff(small_difference=-0.1), r"small_difference must be in \[0, 1e\+100\]; got -0\.1"),
+        (lambda: eq.SARP(reward_weight=1.1), r"reward_weight must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.Fixed(allocation=[0.5, 0.6]), r"allocation must add up to 1; got 1\.1"),
         (lambda: eq.PowerObjective(power=0), r"power must be in \(0, 4\]; got 0"),
         (lambda: eq.OptimisticBalance(reward_weight=0.5, scale=1e308), r"scale must be in \[0, 1e\+100\]"),

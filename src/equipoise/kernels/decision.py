@@ -12,7 +12,15 @@ import numpy as np
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.pooling import believe
-from equipoise.kernels.posterior import describe, draw_beliefs
+from equipoise.kernels.posterior import (
+    add_chances_to_be_best,
+    best_rate,
+    chance_of_small_difference,
+    describe,
+    draw_beliefs,
+    expect,
+    keep_floors,
+)
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
@@ -23,8 +31,11 @@ from equipoise.kernels.rules import (
     FIXED,
     FLOOR,
     IMPORTANCE,
+    NEYMAN_RATE,
     POOLED_BALANCE,
+    POST_DIFF,
     SAMPLE,
+    STATIC_RATE,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
@@ -163,14 +174,47 @@ def decide(
                 solve_for(rule, per_arm, believed_mean, believed_std, work, target)
                 arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
+        if rule.kind == THOMPSON_SAMPLING:
+            keep_floors(per_arm[FLOOR], probability)
         return RANDOM, False
     if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE:
         believed_mean, believed_std = work[-2], work[-1]
         believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
         arm = follow_margins(rule, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability)
         return arm, False
+    if rule.kind == POST_DIFF or rule.kind == STATIC_RATE or rule.kind == NEYMAN_RATE:
+        _mix_with_posterior_sampling(rule, t, pulls, mean, std, work, probability)
+        return RANDOM, False
     write_target(rule, per_arm, t, pulls, mean, std, work, target)
     return track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability), False
+
+
+@compiled
+def _mix_with_posterior_sampling(
+    rule: Rule, t: int, pulls: IntArray, mean: FloatArray, std: FloatArray, work: FloatArray, probability: FloatArray
+) -> None:
+    """Write probabilities of which a part follows an allocation for accuracy, and the rest is Thompson sampling."""
+    n_arms, allocation, first, second = pulls.size, work[-3], work[-4], work[-5]
+    key = state_key(t, mean, std, work[0])
+    success = describe(pulls, mean, std, first, second)
+    for i in range(n_arms):
+        allocation[i] = 1.0 / n_arms
+    if rule.kind == POST_DIFF:
+        rate = chance_of_small_difference(rule.scale, key, rule.draws, success, pulls, mean, first, second)
+    else:
+        expected_mean, expected_std = work[-2], work[-1]
+        expect(success, mean, first, second, expected_mean, expected_std)
+        if rule.kind == NEYMAN_RATE:
+            total = 0.0
+            for i in range(n_arms):
+                total += expected_std[i]
+            for i in range(n_arms):
+                allocation[i] = expected_std[i] / total
+        rate = best_rate(rule.reward_weight, expected_mean, expected_std, allocation)
+    for i in range(n_arms):
+        probability[i] = rate * allocation[i]
+    if rate < 1.0:
+        add_chances_to_be_best(1.0 - rate, key, rule.draws, success, pulls, mean, first, second, probability)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Describe and draw what is believed of arms given their rewards: Beta for yes/no rewards, Student otherwise.
+"""Describe and draw what is believed of arms given their rewards, and choose by it: Beta for yes/no, Student otherwise.
 
 Both have proper priors, learnt from all arms: an arm whose first rewards are all the same is not known without noise.
 The reference prior says that it is, and a policy that samples from it never pulls such an arm again.
@@ -20,6 +20,7 @@ from equipoise.kernels.random import POSTERIOR, log_gamma_draw, normal
 # A spread smaller than the largest by this factor is rounding error.
 _ROUNDING = 1e-9
 _TINY = 1e-300
+_HALVINGS = 40
 
 
 @compiled
@@ -117,3 +118,128 @@ def draw_beliefs(
     log_gamma, spare = log_gamma_draw(0.5 * second, key, zero, place, count, POSTERIOR, 1)
     std = first * math.sqrt(0.5 * second / max(math.exp(log_gamma), _TINY))
     return mean + std / math.sqrt(n) * normal(spare), std
+
+
+@compiled
+def add_chances_to_be_best(
+    weight: float,
+    key: np.uint64,
+    draws: int,
+    success: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    probability: FloatArray,
+) -> None:
+    """Add to each arm's probability the share of draws in which its mean is the largest, times a weight."""
+    for k in range(draws):
+        arm, most = 0, -np.inf
+        for i in range(pulls.size):
+            drawn, _ = draw_beliefs(key, k, i, success, pulls[i], mean[i], first[i], second[i])
+            if drawn > most:
+                arm, most = i, drawn
+        probability[arm] += weight / draws
+
+
+@compiled
+def chance_of_small_difference(
+    small: float,
+    key: np.uint64,
+    draws: int,
+    success: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> float:
+    """Return the share of draws in which no two means differ by `small` or more; other draws than those of choices."""
+    n_small = 0
+    for k in range(draws, 2 * draws):
+        least, most = np.inf, -np.inf
+        for i in range(pulls.size):
+            drawn, _ = draw_beliefs(key, k, i, success, pulls[i], mean[i], first[i], second[i])
+            least, most = min(least, drawn), max(most, drawn)
+        if most - least < small:
+            n_small += 1
+    return n_small / draws
+
+
+@compiled
+def expect(
+    success: float,
+    mean: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    expected_mean: FloatArray,
+    expected_std: FloatArray,
+) -> None:
+    """Write what a posterior says of means and stds: of rates their expectation, of spreads the prior's and own."""
+    for i in range(mean.size):
+        if success != 0.0:
+            rate = first[i] / (first[i] + second[i])
+            expected_mean[i] = success * rate
+            expected_std[i] = abs(success) * math.sqrt(rate * (1.0 - rate))
+        else:
+            expected_mean[i], expected_std[i] = mean[i], first[i]
+
+
+@compiled
+def best_rate(reward_weight: float, mean: FloatArray, std: FloatArray, allocation: FloatArray) -> float:
+    """Return the share of pulls by an allocation, the rest going to the best arm, at which the trade-off is largest.
+
+    The trade-off is concave along this line, so the sign of its slope says on which side the best rate is.
+    """
+    if _slope(1.0, reward_weight, mean, std, allocation) >= 0.0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if _slope(middle, reward_weight, mean, std, allocation) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _slope(rate: float, reward_weight: float, mean: FloatArray, std: FloatArray, allocation: FloatArray) -> float:
+    """Return the derivative of w * reward - (1 - w) * error in the rate, per largest std."""
+    best, unit = 0, 0.0
+    for i in range(mean.size):
+        unit = max(unit, std[i])
+        if mean[i] > mean[best]:
+            best = i
+    coefficient = 0.5 * (1.0 - reward_weight) / mean.size
+    total = 0.0
+    for i in range(mean.size):
+        change = allocation[i] - 1.0 if i == best else allocation[i]
+        share = 1.0 + rate * change if i == best else rate * change
+        total += reward_weight * allocation[i] * ((mean[i] - mean[best]) / unit)
+        if change != 0.0 and share > 0.0:
+            total += coefficient * (std[i] / unit) * change / (share * math.sqrt(share))
+    return total
+
+
+@compiled
+def keep_floors(floor: FloatArray, probability: FloatArray) -> None:
+    """Raise probabilities below their floors to these, and scale the others down, so that they add up to 1."""
+    held, scale = 0.0, 1.0
+    for i in range(floor.size):
+        held += floor[i]
+    if held == 0.0:
+        return
+    for _ in range(floor.size):
+        held, free = 0.0, 0.0
+        for i in range(floor.size):
+            if scale * probability[i] <= floor[i]:
+                held += floor[i]
+            else:
+                free += probability[i]
+        # Scaling the others down may push some of them below their floors: then once more.
+        smaller = (1.0 - held) / free if free > 0.0 else 0.0
+        if smaller >= scale:
+            break
+        scale = smaller
+    for i in range(floor.size):
+        probability[i] = max(floor[i], scale * probability[i])
