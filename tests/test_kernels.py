@@ -132,15 +132,20 @@ policies = [
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.PowerObjective(power=0.7)),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
-    eq.ThompsonSampling(draws=3), eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),
+    eq.ThompsonSampling(draws=3), eq.ThompsonSampling(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),
+    eq.SARP(reward_weight=0.5, draws=3), eq.NARP(reward_weight=0.5, draws=3),
+    eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),
 ]
-for policy in policies:
+graded = lambda arm: rng.normal(arm, 1 + arm)
+yes_or_no = lambda arm: float(rng.random() < 0.1 + 0.1 * arm)
+rarely = lambda arm: rng.normal() if rng.random() < 0.1 else 0.5
+for policy, reward in [(policy, reward) for policy in policies for reward in (graded, yes_or_no, rarely)]:
     bandit = eq.Bandit(policy, 3, seed=4)
-    for _ in range(60):
+    for _ in range(60 if reward is graded else 20):
         choice = bandit.peek()
         choices.append((choice.arm, choice.probability.hex(), choice.forced))
         arm = bandit.ask()
-        bandit.tell(arm, rng.normal(arm, 1 + arm))
+        bandit.tell(arm, reward(arm))
     choices.append(bandit.stats.mean.tobytes().hex() + bandit.stats.std.tobytes().hex())
 print(choices)
 """

@@ -65,6 +65,8 @@ from .pareto import frontier as frontier
 from .pareto import weight_for_error as weight_for_error
 from .pareto import weight_for_reward as weight_for_reward
 from .policies import GAFS as GAFS
+from .policies import NARP as NARP
+from .policies import SARP as SARP
 from .policies import UCB as UCB
 from .policies import Choice as Choice
 from .policies import EpsilonGreedy as EpsilonGreedy
@@ -76,6 +78,7 @@ from .policies import NumbaPolicy as NumbaPolicy
 from .policies import OptimisticBalance as OptimisticBalance
 from .policies import Policy as Policy
 from .policies import PooledBalance as PooledBalance
+from .policies import PostDiff as PostDiff
 from .policies import ThompsonBalance as ThompsonBalance
 from .policies import ThompsonSampling as ThompsonSampling
 from .policies import UCBExplore as UCBExplore

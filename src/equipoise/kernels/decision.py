@@ -13,6 +13,15 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.pooling import believe
+from equipoise.kernels.posterior import (
+    add_chances_to_be_best,
+    best_rate,
+    chance_of_small_difference,
+    describe,
+    draw_beliefs,
+    expect,
+    keep_floors,
+)
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
@@ -27,9 +36,12 @@ from equipoise.kernels.rules import (
     FLOOR,
     IMPORTANCE,
     MARGINAL,
+    NEYMAN_RATE,
     POOLED_BALANCE,
+    POST_DIFF,
     SAMPLE,
     STATED_WEIGHT,
+    STATIC_RATE,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
@@ -48,8 +60,8 @@ RANDOM = -1
 _STANDARD_ERRORS = 2.0
 """By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
 
-WORK_ROWS = SOLVER_ROWS + 3
-"""Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
+WORK_ROWS = SOLVER_ROWS + 5
+"""Rows of scratch a decision needs: the solver's, two of posteriors, the target, and means and stds to solve for."""
 
 MARGIN_ROWS = 6
 """Rows of scratch `follow_margins` needs."""
@@ -158,18 +170,29 @@ def decide(
         return RANDOM, False, np.nan
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
-        believed_mean, believed_std = work[-2], work[-1]
+        believed_mean, believed_std, first, second = work[-2], work[-1], work[-4], work[-5]
+        success = describe(pulls, mean, std, first, second) if rule.version >= 3 else 0.0
         for i in range(n_arms):
             probability[i] = 0.0
         for k in range(rule.draws):
             for i in range(n_arms):
-                believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
+                if rule.version >= 3:
+                    believed_mean[i], believed_std[i] = draw_beliefs(
+                        key, k, i, success, pulls[i], mean[i], first[i], second[i]
+                    )
+                else:
+                    believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
             if rule.kind == THOMPSON_SAMPLING:
                 arm = _largest(believed_mean)
             else:
                 solve_for(rule, per_arm, believed_mean, believed_std, 1.0, work, target)
                 arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
+        if rule.kind == THOMPSON_SAMPLING:
+            keep_floors(per_arm[FLOOR], probability)
+        return RANDOM, False, np.nan
+    if rule.kind == POST_DIFF or rule.kind == STATIC_RATE or rule.kind == NEYMAN_RATE:
+        _mix_with_posterior_sampling(rule, t, pulls, mean, std, work, probability)
         return RANDOM, False, np.nan
     by_weight = rule.criterion == STATED_WEIGHT or rule.criterion == AVERAGE
     if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and by_weight:
@@ -185,6 +208,34 @@ def decide(
     tracking = DIFFERENCE if rule.tracking == MARGINAL else rule.tracking
     arm = track(tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
     return arm, False, weight
+
+
+@compiled
+def _mix_with_posterior_sampling(
+    rule: Rule, t: int, pulls: IntArray, mean: FloatArray, std: FloatArray, work: FloatArray, probability: FloatArray
+) -> None:
+    """Write probabilities of which a part follows an allocation for accuracy, and the rest is Thompson sampling."""
+    n_arms, allocation, first, second = pulls.size, work[-3], work[-4], work[-5]
+    key = state_key(t, mean, std, work[0])
+    success = describe(pulls, mean, std, first, second)
+    for i in range(n_arms):
+        allocation[i] = 1.0 / n_arms
+    if rule.kind == POST_DIFF:
+        rate = chance_of_small_difference(rule.scale, key, rule.draws, success, pulls, mean, first, second)
+    else:
+        expected_mean, expected_std = work[-2], work[-1]
+        expect(success, mean, first, second, expected_mean, expected_std)
+        if rule.kind == NEYMAN_RATE:
+            total = 0.0
+            for i in range(n_arms):
+                total += expected_std[i]
+            for i in range(n_arms):
+                allocation[i] = expected_std[i] / total
+        rate = best_rate(rule.reward_weight, expected_mean, expected_std, allocation)
+    for i in range(n_arms):
+        probability[i] = rate * allocation[i]
+    if rate < 1.0:
+        add_chances_to_be_best(1.0 - rate, key, rule.draws, success, pulls, mean, first, second, probability)
 
 
 @compiled

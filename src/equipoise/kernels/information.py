@@ -370,7 +370,7 @@ def _allocate_for_best_arm(
     The surety is the smallest gap_i^2 / (var_i / share_i + var_b / share_b): squared differences in units of their
     noise. Differences below the smallest that matters count as that one, so ties are told apart only to within it.
     """
-    variance, squared_gap = work[0], work[1]
+    variance, squared_gap, scratch = work[0], work[1], work[2]
     n_arms, best = mean.size, _best_of(mean)
     total = _write_relative_variances(std, variance)
     for i in range(n_arms):
@@ -388,7 +388,7 @@ def _allocate_for_best_arm(
         gap = min(max(mean[best] / widest - mean[i] / widest, smallest), 1e100)
         squared_gap[i] = gap * gap
     if sum_of(floor) > 0.0:
-        _allocate_for_best_arm_above_floors(kept, best, variance, squared_gap, floor, share)
+        _allocate_for_best_arm_above_floors(kept, best, variance, squared_gap, floor, scratch, share)
         return
     # With x = var_b / share_b in units of the surety, the other arms need var_i / (squared_gap_i - x) each, and the
     # best arm var_b / x. The best design minimises their sum; the most reward is where the sum has grown by 1 / kept on
@@ -471,7 +471,13 @@ def _turning_point(best: int, variance: FloatArray, squared_gap: FloatArray) -> 
 
 @compiled
 def _allocate_for_best_arm_above_floors(
-    kept: float, best: int, variance: FloatArray, squared_gap: FloatArray, floor: FloatArray, share: FloatArray
+    kept: float,
+    best: int,
+    variance: FloatArray,
+    squared_gap: FloatArray,
+    floor: FloatArray,
+    scratch: FloatArray,
+    share: FloatArray,
 ) -> None:
     """Do as `_allocate_for_best_arm` with floors, by bisection: the largest surety, then the largest share of the best.
 
@@ -480,19 +486,19 @@ def _allocate_for_best_arm_above_floors(
     """
     most = 1.0 - (sum_of(floor) - floor[best])
     low, high = 0.0, 1.0
-    while _best_share(high, True, best, most, variance, squared_gap, floor) > 0.0 and high < 1e300:
+    while _best_share(high, True, best, most, variance, squared_gap, floor, scratch) > 0.0 and high < 1e300:
         low, high = high, 4.0 * high
     for _ in range(_MAX_STEPS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _best_share(middle, True, best, most, variance, squared_gap, floor) > 0.0:
+        if _best_share(middle, True, best, most, variance, squared_gap, floor, scratch) > 0.0:
             low = middle
         else:
             high = middle
     surety = kept * low
-    given = _best_share(surety, False, best, most, variance, squared_gap, floor)
-    given = given if given > 0.0 else _best_share(surety, True, best, most, variance, squared_gap, floor)
+    given = _best_share(surety, False, best, most, variance, squared_gap, floor, scratch)
+    given = given if given > 0.0 else _best_share(surety, True, best, most, variance, squared_gap, floor, scratch)
     _people_at(given, surety, best, variance, squared_gap, floor, share)
     share[best] = 0.0
     share[best] = max(1.0 - sum_of(share), 0.0)
@@ -537,20 +543,20 @@ def _best_share(
     variance: FloatArray,
     squared_gap: FloatArray,
     floor: FloatArray,
+    scratch: FloatArray,
 ) -> float:
     """Return the share of the best arm at which the fewest people are needed, or the largest at which all fit; or 0."""
-    share = np.empty(variance.size)
     low, high = floor[best], most
     for _ in range(_MAX_STEPS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _people_at(middle, surety, best, variance, squared_gap, floor, share)[1] < 0.0:
+        if _people_at(middle, surety, best, variance, squared_gap, floor, scratch)[1] < 0.0:
             low = middle
         else:
             high = middle
     turn = high
-    if _people_at(turn, surety, best, variance, squared_gap, floor, share)[0] > 1.0 + 1e-15:
+    if _people_at(turn, surety, best, variance, squared_gap, floor, scratch)[0] > 1.0 + 1e-15:
         return 0.0
     if smallest:
         return turn if turn > 0.0 else TINY
@@ -559,7 +565,7 @@ def _best_share(
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _people_at(middle, surety, best, variance, squared_gap, floor, share)[0] <= 1.0:
+        if _people_at(middle, surety, best, variance, squared_gap, floor, scratch)[0] <= 1.0:
             low = middle
         else:
             high = middle

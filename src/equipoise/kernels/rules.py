@@ -21,7 +21,10 @@ from equipoise.kernels import VERSION
     THOMPSON_SAMPLING,
     THOMPSON_BALANCE,
     POOLED_BALANCE,
-) = range(11)
+    POST_DIFF,
+    STATIC_RATE,
+    NEYMAN_RATE,
+) = range(14)
 """Kinds of rules."""
 
 DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
@@ -54,6 +57,7 @@ class Rule(NamedTuple):
     window: float = 1.0
     mixing: float = 0.0
     scale: float = 1.0
+    """Factor of confidence radii; in `POST_DIFF`, which shares the field, the difference that counts as small."""
     failure_probability: float = 0.1
     std_bound: float = 1.0
     smallest_std: float = 0.0
