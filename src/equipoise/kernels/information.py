@@ -15,15 +15,13 @@ import numpy as np
 
 from equipoise._types import FloatArray
 from equipoise.kernels.compiler import compiled
-from equipoise.kernels.rules import BEST_ARM, EVERY_ARM
+from equipoise.kernels.rules import BEST_ARM, EVERY_ARM, SMALLEST_DIFFERENCE
 from equipoise.kernels.solver import COLD, TINY, allocate, inverse_cube_roots, sum_of
 
 # Each Newton step roughly squares the error; the limit only guards against a loop that rounding keeps alive.
 _MAX_STEPS = 200
 # The square of this relative step is below the rounding of a double.
 _SMALL_STEP = 1e-9
-# Differences of means below this share of the typical spread count as this share, unless a policy states its own.
-DEFAULT_DIFFERENCE = 0.05
 
 
 @compiled
@@ -383,7 +381,7 @@ def _allocate_for_best_arm(
         widest = max(widest, std[i])
     smallest = smallest_difference / widest
     if smallest_difference <= 0.0:
-        smallest = DEFAULT_DIFFERENCE * math.sqrt(total / n_arms)
+        smallest = SMALLEST_DIFFERENCE * math.sqrt(total / n_arms)
     for i in range(n_arms):
         gap = min(max(mean[best] / widest - mean[i] / widest, smallest), 1e100)
         squared_gap[i] = gap * gap
