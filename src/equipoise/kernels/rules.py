@@ -39,6 +39,9 @@ STATED_WEIGHT, AVERAGE, EVERY_ARM, BEST_ARM = range(4)
 CRITERIA = {"average": AVERAGE, "every-arm": EVERY_ARM, "best-arm": BEST_ARM}
 """The same codes, by the names that policies use."""
 
+SMALLEST_DIFFERENCE = 0.05
+"""For `BEST_ARM`: differences of means below this share of the typical spread count as this share, unless stated."""
+
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
 """Rows of a policy's numbers per arm."""
