@@ -527,7 +527,7 @@ def _allocate_for_best_arm_above_floors(
     while _best_share(high, True, best, most, variance, squared_gap, floor, scratch) > 0.0 and high < 1e300:
         low, high = high, 4.0 * high
     while low == 0.0 and high > TINY:
-        if _best_share(0.25 * high, True, best, most, variance, squared_gap, floor) > 0.0:
+        if _best_share(0.25 * high, True, best, most, variance, squared_gap, floor, scratch) > 0.0:
             low = 0.25 * high
         else:
             high = 0.25 * high
