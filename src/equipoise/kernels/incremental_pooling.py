@@ -92,6 +92,7 @@ _MOST_NOISE_RATIO = 3e4
 # Spreads and means outside these, or their squares, might leave the range where relaxed arithmetic is right.
 _SMALL, _LARGE = 1e-20, 1e20
 _MANY_PULLS = 1e8
+_NO_BAR = -1e300
 
 
 @approximate
@@ -115,7 +116,7 @@ def begin(
     _count_odd(mean, std, scalars)
     scalars[MODE] = UNKNOWN
     scalars[_CENTRE], scalars[_ORIGIN], scalars[_BETWEEN] = state[LOGARITHM, 0], mean[0], 1.0
-    scalars[_BAR], scalars[_MARGIN] = -1e300, 0.0
+    scalars[_BAR], scalars[_MARGIN] = _NO_BAR, 0.0
 
 
 @approximate_inlined
@@ -403,7 +404,7 @@ def _weigh_spreads(
     if abs(centre) > 0.1 * reach:
         # Gains are measured from another origin from now on.
         scalars[_ORIGIN] = origin + centre / inverse_unit
-        scalars[_BAR] = -1e300
+        scalars[_BAR] = _NO_BAR
     return True
 
 
@@ -544,20 +545,20 @@ def _best_pulls(
     pulls turn out to be above it, no other arm could have been pulled; if not, all arms are candidates.
     """
     n_arms = pulls.size
-    bar = scalars[_BAR] if n_arms > AHEAD else -1e300
+    bar = scalars[_BAR] if n_arms > AHEAD else _NO_BAR
     for _ in range(2):
         n_candidates = 0
         for i in range(n_arms):
             state[_PLACE, n_candidates] = i
             n_candidates += 1 if state[_HIGHEST, i] >= bar else 0
         if n_candidates == 0:
-            bar = -1e300
+            bar = _NO_BAR
             continue
         for j in range(n_candidates):
             i = int(state[_PLACE, j])
             state[_CANDIDATE_GAIN, j], state[_CANDIDATE_SLOPE, j] = state[_GAIN, i], state[_SLOPE, i]
             state[_CANDIDATE_UNSURE, j], state[_PULLED, j] = state[_UNSURE, i], 0.0
-        first, lowest = -1e300, 1e300
+        lowest = 1e300
         for k in range(window):
             coefficient = 0.5 * (1.0 - reward_weight) * (t + k) * math.sqrt(t + k)
             place, best, second = 0, -1e300, -1e300
@@ -574,7 +575,6 @@ def _best_pulls(
                 if place < 0:
                     return 0
             sure = best - state[_CANDIDATE_UNSURE, place]
-            first = sure if k == 0 else first
             lowest = sure if sure < lowest else lowest
             pulled = state[_PULLED, place] + 1.0
             state[_PULLED, place] = pulled
@@ -585,10 +585,12 @@ def _best_pulls(
             state[_CANDIDATE_SLOPE, place] = ahead[arm, AHEAD + entry] * state[_VARIANCE, arm]
         if lowest > bar:
             break
-        scalars[_MARGIN] = 4.0 * scalars[_MARGIN] + (first - lowest) + 1e-3 * abs(lowest)
-        bar = -1e300
-    if n_candidates > AHEAD:
-        scalars[_MARGIN] *= 0.9
+        bar = _NO_BAR
+    # Keep the bar just low enough: too many candidates cost time, and too few cost a second round.
+    if lowest <= scalars[_BAR]:
+        scalars[_MARGIN] += 2.0 * (scalars[_BAR] - lowest)
+    elif n_candidates > AHEAD:
+        scalars[_MARGIN] *= 0.8
     scalars[_BAR] = lowest - scalars[_MARGIN]
     return n_candidates
 
