@@ -17,10 +17,10 @@ from numba.extending import intrinsic, is_jitted
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Without `_nrt` numba counts the references to every array that a function receives, inlined or not, by instructions
-# that wait for all cores: four fifths of a simulated step of `Uniform`, and half of one of `PooledBalance`. The callers
-# of kernels hold the arrays meanwhile, and kernels return none. `_nrt` is not documented; if numba drops it, leave it
-# out: all results stay the same, and `test_kernels_count_no_references` says what it costs.
+# Without `_nrt` numba counts the references to every array that a function receives, inlined or not, by atomic
+# instructions: four fifths of a simulated step of `Uniform`, and half of one of `PooledBalance`. The callers of kernels
+# hold the arrays meanwhile, and kernels return none. `_nrt` is not documented. If numba drops it, leave it out: results
+# stay the same, and only time is lost.
 _STRICT: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": False, "_nrt": False}
 _RELAXED: dict[str, Any] = {**_STRICT, "fastmath": {"reassoc", "contract", "nnan", "ninf", "nsz", "arcp"}}
 # Always pass all flags: otherwise numba hands the caller's flags down to the functions it calls, and caches that.
