@@ -22,6 +22,7 @@ import crash_worker
 import psutil
 import pytest
 from endurance import short_and_full
+from patience import wait_until
 
 import equipoise as eq
 from equipoise.experiment import Ask
@@ -68,13 +69,6 @@ def create(url):
         for name, more in (("one", {}), ("other", {"missing": eq.WaitForReward(window_seconds=1e6)})):
             policy = eq.ForcingBalance(reward_weight=0.6, tracking="windowed")
             eq.Experiment.create(store, name, arms=["line", "pie", "none"], policy=policy, seed=7, **more)
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.002)
 
 
 class Crowd:

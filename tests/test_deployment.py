@@ -22,6 +22,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
+from patience import wait_until
 from service_runner import Service, serving_here
 from test_service_roles import TABLE
 from tools import need
@@ -605,13 +606,6 @@ def test_the_service_may_stand_below_a_prefix(proxy, service, key, tmp_path, mon
             assert client.get("/experiments/large/export", params={"format": "jsonl"}).text.count("\n") == 20_000
             assert client.get("/docs").status_code == client.get("/docs/swagger-ui.css").status_code == 200
             assert client.get("/metrics").status_code == 403
-
-
-def wait_until(condition):
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.02)
 
 
 # The pages

@@ -24,6 +24,7 @@ import httpx
 import psutil
 import pytest
 from endurance import short_and_full
+from patience import wait_until
 from service_crowd import PATIENCE, Crowd
 from service_runner import Service
 
@@ -238,10 +239,7 @@ def test_a_part_of_a_server_is_killed(postgresql_url):
             before = workers(parent)
             assert len(before) == 2
             before[0].kill()
-            until = time.monotonic() + PATIENCE
-            while len(set(workers(parent)) - set(before)) < 1:
-                assert time.monotonic() < until, "no new worker"
-                time.sleep(0.02)
+            wait_until(lambda: set(workers(parent)) - set(before))
             crowd.wait_for_answers(3)
             everyone = parent.children()
             parent.kill()
