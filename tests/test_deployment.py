@@ -31,14 +31,13 @@ from typer.main import get_command
 import equipoise as eq
 from equipoise.cli.app import app
 from equipoise.http_api import MOST_EVENTS
+from equipoise.service import Settings, streaming
 from equipoise.service import http_protocol as protocol
 from equipoise.service import service as service_module
-from equipoise.service import streaming
 from equipoise.service.api_keys import create_key
 from equipoise.service.error_responses import STATUS, Overloaded
 from equipoise.service.openapi import REASONS
 from equipoise.service.service import Service as Served
-from equipoise.service.settings import Settings
 from equipoise.store.database import database_at
 
 ROOT = Path(__file__).parents[1]

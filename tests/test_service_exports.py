@@ -177,10 +177,9 @@ def test_one_that_is_given_up_says_so_in_one_line_and_prints_nothing(store, line
 
 
 def test_an_export_that_cannot_be_written_is_refused_and_leaves_room(store, monkeypatch):
-    from equipoise.errors import MissingExtra
 
     def fail(*_):
-        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'")
+        raise eq.MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'")
 
     with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
         with monkeypatch.context() as patch:
