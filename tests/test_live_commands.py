@@ -43,14 +43,6 @@ def compiled() -> None:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Runner:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Runner(monkeypatch, capsys)
-
-
-@pytest.fixture
 def exam(run: Runner) -> eq.Experiment:
     """An experiment made by the command."""
     arguments = ("--arms", "line,pie,none", "--reward-weight", "0.6", "--seed", "7", "--range", "0,1")

@@ -13,10 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equipoise.arms import Bernoulli
+import equipoise as eq
 from equipoise.charts.gains_and_losses import DIAL, START, GainsAndLossesRecord, WayToRun, gains_and_losses_chart
-from equipoise.errors import InvalidInput
-from equipoise.objective import optimal_allocation
 from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.html_report import drawn
 from equipoise.paper.instances import Work
@@ -123,13 +121,13 @@ def test_files_of_the_experiments_cite_where_they_are_from():
 
 def test_ten_people_at_a_time_are_the_same_trade_off_at_another_weight():
     flu = flu_experiment()
-    single = Bernoulli(mean=flu.arms.mean)
+    single = eq.Bernoulli(mean=flu.arms.mean)
     np.testing.assert_allclose(flu.arms.std * np.sqrt(GROUP), single.std)
     odds = (1 - 0.95) / 0.95 / np.sqrt(GROUP)  # as the text says
     weight = 1 / (1 + odds)
     np.testing.assert_allclose(
-        optimal_allocation(flu.arms.mean, flu.arms.std, reward_weight=0.95),
-        optimal_allocation(single.mean, single.std, reward_weight=weight),
+        eq.optimal_allocation(flu.arms.mean, flu.arms.std, reward_weight=0.95),
+        eq.optimal_allocation(single.mean, single.std, reward_weight=weight),
         atol=1e-9,
     )
 
@@ -286,5 +284,5 @@ def test_the_chart_names_its_points_and_refuses_unknown_kinds():
     for big in (True, False):
         chart = json.dumps(gains_and_losses_chart(GainsAndLossesRecord(ways=ways, **options), big=big).to_dict())
         assert "A/B test" in chart
-    with pytest.raises(InvalidInput, match="kind must be one of"):
+    with pytest.raises(eq.InvalidInput, match="kind must be one of"):
         GainsAndLossesRecord(ways=(WayToRun("odd", "x", "", 0, 0),), **options)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 from endurance import short_and_full
-from patience import BUSY
+from patience import BUSY, wait_until
 from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
@@ -145,22 +145,22 @@ def test_nobody_waits_while_a_large_body_is_refused():
 MOST = 300_000
 
 
-@pytest.fixture
-def tight():
+@pytest.fixture(params=[2 * BUSY])
+def tight(request):
     """A service that holds one large body, who may use it, and a request with as much of that body as is wanted."""
     store = eq.open_store("memory:")
     made = eq.Experiment.create(store, "x", arms=["a", "b"], policy=eq.Uniform(), seed=1)
     made.ask("bob")  # so that nobody has to wait for the compiler
     key = create_key(store, role="assigner")[1]
-    settings = Settings(body_bytes=MOST, bytes_in_flight=MOST, body_seconds=2 * BUSY)
+    settings = Settings(body_bytes=MOST, bytes_in_flight=MOST, body_seconds=request.param)
     with serving_here(store, settings) as here, closing(Api(here.url, key)) as api:
 
-        def request(n_bytes):
+        def with_body(n_bytes):
             start = PUT.replace(b"/experiments", path_of("x", "assignments", "many").encode())
             start += b"authorization: Bearer " + key.encode() + b"\r\ncontent-length: %d\r\n\r\n" % MOST
             return start + (b'{"units": ["ada"]' + b" " * (MOST - 18) + b"}")[:n_bytes]
 
-        yield here, api, request
+        yield here, api, with_body
 
 
 def answer_to_the_largest(here, request):
@@ -170,10 +170,7 @@ def answer_to_the_largest(here, request):
 
 
 def becomes_free(here, request):
-    until = time.monotonic() + 10
-    while not answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 ")):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: answer_to_the_largest(here, request).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 ")))
 
 
 def test_bodies_that_are_too_much_together_are_refused_and_small_ones_are_not(tight):
@@ -197,10 +194,6 @@ def test_bodies_are_forgotten_however_their_requests_end(tight):
     with connected(here) as connection:  # the client leaves
         connection.sendall(request(200_000))
     becomes_free(here, request)
-    with connected(here) as connection:  # it takes too long
-        connection.sendall(request(200_000))
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
-    becomes_free(here, request)
     # Too much of it comes, it is no JSON, or not what is expected.
     chunked = {"content": iter([b" " * 200_000] * 2), "headers": {"content-type": "application/json"}}
     api.refused(413, "InvalidInput", "POST", path_of("x", "assignments", "many"), **chunked)
@@ -219,6 +212,15 @@ def test_bodies_are_forgotten_however_their_requests_end(tight):
         assert first.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
         second.sendall(request(MOST))
         assert second.recv(65_536).startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 201 "))
+
+
+@pytest.mark.parametrize("tight", [0.5], indirect=True)
+def test_a_body_that_takes_too_long_is_forgotten(tight):
+    here, _, request = tight
+    with connected(here) as connection:
+        connection.sendall(request(200_000))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 408 ")
+    becomes_free(here, request)
 
 
 @pytest.mark.parametrize("path", [b"/", b"/healthz", b"/docs", b"/docs/x", b"/openapi.json"])
@@ -334,20 +336,14 @@ def test_slow_clients_are_forgotten_and_delay_nobody(here):
             api.data("GET", "/healthz")
             took.append(time.monotonic() - started)
         assert max(took) < 0.5
-        until = time.monotonic() + 10
-        while here.service.metrics.in_flight > 0:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        wait_until(lambda: here.service.metrics.in_flight == 0)
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(here):
     for _ in range(20):
         with connected(here) as connection:
             connection.sendall(PUT + b"content-length: 200\r\n\r\n{")
-    until = time.monotonic() + 5
-    while here.service.metrics.in_flight > 0:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: here.service.metrics.in_flight == 0)
 
 
 class Replays:
@@ -371,13 +367,6 @@ def replays(monkeypatch):
     replays = Replays(monkeypatch)
     yield replays
     replays.go_on.set()
-
-
-def wait_until(is_so):
-    until = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 VERIFY = ("GET", "/experiments/{name}/verify")
@@ -460,13 +449,9 @@ def test_an_export_that_nobody_reads_ends_with_its_client(tmp_path):
                 f"GET /experiments/x/export HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\n\r\n".encode()
             )
             assert connection.recv(100).startswith(b"HTTP/1.1 200")
-            time.sleep(0.3)
-            assert len(exports()) == 1  # it waits for its reader
-            assert api.data("POST", path_of("x", "assignments"), {"unit": "new"})["new"]  # and nobody for it
-        until = time.monotonic() + 10
-        while exports():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+            assert api.data("POST", path_of("x", "assignments"), {"unit": "new"})["new"]  # nobody waits for it
+            assert len(exports()) == 1  # and it waits for its reader
+        wait_until(lambda: not exports())
         whole = api("GET", path_of("x", "export"), params={"format": "jsonl"}).content
         assert whole.count(b"\n") == 1_501
 

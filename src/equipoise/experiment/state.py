@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,7 +134,7 @@ class State:
         stats, sign = self.stats, self.configuration.sign
         reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
         counters = self.counters[:, position].tolist()
-        exact = stats.exact_sums(position)
+        digits = None if stats.digits is None else stats.digits[position]
         return (
             position,
             self.names[position],
@@ -148,7 +149,7 @@ class State:
             *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
             changed,
             self.tracked_from.item(position),
-            None if exact is None else exact_digits.to_text(_signed(exact, sign)),
+            None if stats.digits is None else _exact_text(None if digits is None else digits.tobytes(), sign),
             counters[N_WITHDRAWN],
         )
 
@@ -177,6 +178,14 @@ class State:
 
 
 _EXACT_SUMS = ARM_COLUMNS.index("exact_sums")
+
+
+@lru_cache(maxsize=1024)
+def _exact_text(digits: bytes | None, sign: float) -> str:
+    """Return an arm's exact sums of rewards as reported; cached, since most transactions assign and change no sum."""
+    if digits is None:
+        return exact_digits.to_text((0, 0))
+    return exact_digits.to_text(_signed(exact_digits.from_digits(np.frombuffer(digits, np.int64).reshape(2, -1)), sign))
 
 
 def _signed(sums: ExactSums, sign: float) -> ExactSums:
