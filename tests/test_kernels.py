@@ -87,6 +87,9 @@ def test_incremental_shares_follow_the_solver_through_small_and_large_changes(n_
             changed += 1
         else:
             warm = incremental.start(mean, std, weight, importance, floor, work, state, scalars, 1e-3)
+            if std.min() == 0.0:  # left to the solver
+                assert not warm
+                continue
         allocate(mean, std, importance, floor, weight, 0.5, COLD, work, exact)
         assert abs(share.sum() - 1) <= 1e-13
         np.testing.assert_allclose(share, exact, rtol=1e-11, atol=0)

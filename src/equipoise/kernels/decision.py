@@ -61,7 +61,8 @@ _STANDARD_ERRORS = 2.0
 """By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
 
 WORK_ROWS = SOLVER_ROWS + 5
-"""Rows of scratch a decision needs: the solver's, two of posteriors, the target, and means and stds to solve for."""
+"""Rows of scratch a decision needs: the solver's, two of posteriors or of `kernels.information`, the target, and the
+means and stds to solve for."""
 
 MARGIN_ROWS = 6
 """Rows of scratch `follow_margins` needs."""

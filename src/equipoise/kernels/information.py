@@ -17,6 +17,10 @@ from equipoise._types import FloatArray
 from equipoise.kernels.compiler import compiled
 from equipoise.kernels.rules import BEST_ARM, EVERY_ARM, SMALLEST_DIFFERENCE
 from equipoise.kernels.solver import COLD, TINY, allocate, inverse_cube_roots, sum_of
+from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
+
+WORK_ROWS = SOLVER_ROWS + 2
+"""Rows of scratch that `allocate_for_information` needs: the solver's, and two for a problem with floors."""
 
 # Each Newton step roughly squares the error; the limit only guards against a loop that rounding keeps alive.
 _MAX_STEPS = 200
@@ -42,7 +46,7 @@ def allocate_for_information(
     """Write the shares with the most reward that keep this share of the information.
 
     Return the reward weight of which they are the optimum, or NaN for criteria other than the average error, which no
-    weight leads to. `work` has the rows that `solver.allocate` needs.
+    weight leads to. `work` has `WORK_ROWS` rows.
     """
     if criterion == EVERY_ARM:
         _allocate_for_every_arm(kept, mean, std, floor, work, share)
@@ -258,8 +262,7 @@ def _allocate_for_average_above_floors(
     Odds are tried by stretching the gaps at equal weights, so that they have all digits however far from 1 they are.
     """
     n_arms = mean.size
-    scaled = np.empty((2, n_arms))
-    gap, relative = scaled[0], scaled[1]
+    gap, relative = work[SOLVER_ROWS], work[SOLVER_ROWS + 1]
     best = mean[_best_of(mean)]
     widest, widest_gap = 0.0, 0.0
     for i in range(n_arms):

@@ -12,7 +12,7 @@ from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_force
 from equipoise.kernels.incremental_pooling import AHEAD, begin, next_pull, renew
 from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
 from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
-from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, change, start
+from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, SHARE, change, start
 from equipoise.kernels.incremental_solver import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.pooling import LOST, expected_squares
@@ -25,6 +25,7 @@ from equipoise.kernels.rules import (
     IMPORTANCE,
     POOLED_BALANCE,
     RATIO,
+    SAMPLE,
     STATED_WEIGHT,
     UNIFORM,
     WINDOWED,
@@ -114,6 +115,33 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
     return arm if near == 1 else -1
 
 
+@approximate_inlined
+def _clear_draw(t: int, window: float, mixing: float, uniform: float, state: FloatArray) -> int:
+    """Return the arm that windowed tracking of the kept shares draws, or -1 if the number falls too close to a border.
+
+    See `track` and `draw` in `kernels.decision`.
+    """
+    n, steps = state.shape[1], t - 1 + window
+    total = 0.0
+    for i in range(n):
+        lack = steps * state[SHARE, i] - state[COUNT, i]
+        lack = lack if lack > 0.0 else 0.0
+        state[SCRATCH, i] = lack
+        total += lack
+    even, per_lack = mixing / n, (1.0 - mixing) / total
+    # What arms lack may be wrong by the margin of the shares, times the steps; the sums of both kernels by rounding.
+    margin = _MARGIN * (1.0 + 4.0 * steps * per_lack)
+    below, arm = 0.0, 0
+    while arm < n - 1:
+        above = below + even + per_lack * state[SCRATCH, arm]
+        if above > uniform:
+            break
+        below = above
+        arm += 1
+    above = below + even + per_lack * state[SCRATCH, arm]
+    return arm if uniform - below > margin and above - uniform > margin else -1
+
+
 @inlined
 def fewest_after(arm: int, fewest: int, pulls: IntArray) -> int:
     """Return the first arm with the fewest pulls after `arm` was pulled; amortised one or two steps."""
@@ -154,8 +182,8 @@ def advance(
     bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
-    kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
-    kept_up = kept_up and rule.criterion == STATED_WEIGHT
+    kept_up = rule.kind == BALANCE and rule.criterion == STATED_WEIGHT and rule.power == 0.5
+    kept_up = kept_up and rule.tracking != SAMPLE and rule.reward_weight < 1.0
     drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
     window = int(rule.window) if drawn else 0
     pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and window < AHEAD and n_arms > 1
@@ -178,7 +206,9 @@ def advance(
                 if not warm:
                     per_step = 0.0 if rule.tracking == RATIO else 1.0 / (t - 1)
                     warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
-                if warm:
+                if warm and rule.tracking == WINDOWED:
+                    arm = _clear_draw(t, rule.window, rule.mixing, decision_uniform(seed, replication, t - 1), state)
+                elif warm:
                     arm = _clear_winner(kept_score, bits)
             elif pooling and not is_forced(rule, t, least, least):
                 if not warm:
@@ -202,7 +232,6 @@ def advance(
                 )
             if arm < 0:
                 arm, _, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
-                warm = warm and pooling
                 counters[STRICT] += 1
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))
