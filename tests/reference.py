@@ -91,9 +91,15 @@ def conic_optimum_for_information(
     """
     import cvxpy as cp
 
-    people = cp.Variable(mean.size)
     size = std / std.max()
     noisy, best = np.flatnonzero(size), int(mean.argmax())
+    unit = np.ones(mean.size)  # people of each arm in units of about what it needs
+    if about == "best-arm":
+        gaps = squared_gaps(mean, std)
+        unit = 2 * size**2 / np.where(np.arange(mean.size) == best, np.delete(gaps, best).min(), gaps)
+        unit = np.maximum(unit / unit.sum(), 1e-9 + (size == 0) / mean.size)
+    amount = cp.Variable(mean.size)
+    people = cp.multiply(unit, amount)
     if about == "average":
         cost = size[noisy] ** (2 * power)
         limit = (cost ** (1 / (1 + power))).sum() ** (1 + power)
@@ -101,11 +107,12 @@ def conic_optimum_for_information(
     elif about == "every-arm":
         accurate = [people >= size**2 / (size**2).sum()]
     else:
-        gaps = squared_gaps(mean, std)
-        needed = gaps / gaps.min() * (size**2).sum() * 4
-        noise = [size[i] ** 2 * cp.inv_pos(people[i]) if size[i] > 0 else 0.0 for i in range(mean.size)]
+        largest = (size**2 / (gaps * unit))[noisy].max()
         others = [i for i in range(mean.size) if i != best and size[i] + size[best] > 0]
-        accurate = [(noise[i] + noise[best]) / needed[i] <= 1 for i in others]
+        accurate = []
+        for i in others:
+            parts = [(size[k] ** 2 / (gaps[i] * unit[k]) / largest, k) for k in (i, best) if size[k] > 0]
+            accurate.append(sum(part * cp.inv_pos(amount[k]) for part, k in parts) <= 1)
     reserved = [people >= floor * cp.sum(people), people >= 0]
     design = cp.Problem(cp.Minimize(cp.sum(people)), [*accurate, *reserved])
     fewest = float(design.solve(solver=cp.CLARABEL))
@@ -113,6 +120,8 @@ def conic_optimum_for_information(
         loss = (mean.max() - mean) / (np.ptp(mean) or 1.0)
         total = [cp.sum(people) == fewest / kept]
         cp.Problem(cp.Minimize(loss @ people), [*accurate, *reserved, *total]).solve(solver=cp.CLARABEL)
+    if amount.value is None:
+        raise cp.SolverError("no solution found")
     found = np.maximum(np.asarray(people.value), 0)
     return np.asarray(found / found.sum())
 

@@ -112,8 +112,10 @@ def _information(
             return 1.0 / noise.max(axis=-1)
         smallest = SMALLEST_DIFFERENCE * math.sqrt(relative @ relative / std.size)
         best, smallest = int(mean.argmax()), smallest if difference is None else difference / widest
-        gap = np.clip(mean[best] / widest - mean / widest, smallest, 1e100)
-        unsurety = np.delete((noise + noise[..., best, None]) / (gap * gap), best, axis=-1)
+        noise, others = noise + noise[..., best, None], np.arange(std.size) != best
+        gap = np.maximum(mean[best] / widest - mean[others] / widest, smallest)
+        gap = np.minimum(gap / gap.min(initial=np.inf), 1e100)
+        unsurety = noise[..., others] / (gap * gap)
         return 1.0 / unsurety.max(axis=-1, initial=0.0)
 
 
@@ -203,7 +205,7 @@ def multiplier_for_information(
         slope = objective.power * error / shares[above]
     steep, flat = (int(pick(slope)) for pick in (np.argmax, np.argmin)) if slope.size else (0, 0)
     rise = float(slope[steep] - slope[flat]) if slope.size else 0.0
-    if weight == 1.0 or not 0.0 < rise < math.inf:
+    if not 0.0 < rise < math.inf:
         return (1.0 - weight) / weight
     return float((means[above][flat] - means[above][steep]) / rise)
 

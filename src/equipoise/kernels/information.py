@@ -425,8 +425,14 @@ def _allocate_for_best_arm(
     smallest = smallest_difference / widest
     if smallest_difference <= 0.0:
         smallest = SMALLEST_DIFFERENCE * math.sqrt(total / n_arms)
+    # In units of the smallest difference, so that no square overflows or vanishes.
+    nearest = np.inf
     for i in range(n_arms):
-        gap = min(max(mean[best] / widest - mean[i] / widest, smallest, 1e-100), 1e100)
+        squared_gap[i] = max(mean[best] / widest - mean[i] / widest, smallest)
+        if i != best:
+            nearest = min(nearest, squared_gap[i])
+    for i in range(n_arms):
+        gap = min(squared_gap[i] / nearest, 1e100)
         squared_gap[i] = gap * gap
     if sum_of(floor) > 0.0:
         _allocate_for_best_arm_above_floors(kept, best, variance, squared_gap, floor, scratch, share)
