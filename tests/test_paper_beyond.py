@@ -41,7 +41,7 @@ NAMES = {item.name: item for item in ITEMS if item.name in ("outlook", "effort",
 FIGURES = {
     "effort": ["effort-gain-and-loss", "effort-shares"],
     "health": ["hero", "health-gain-and-loss", "health-shares"],
-    "outlook": ["outlook-forcing", "outlook-worst", "outlook-policies"],
+    "outlook": ["outlook-forcing", "outlook-worst", "outlook-policies", "outlook-compromises"],
 }
 needs_rows = pytest.mark.skipif(
     not ROWS.is_dir(),

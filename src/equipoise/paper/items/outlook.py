@@ -131,16 +131,19 @@ def compute(work: Work) -> Finding:
             f"{five.mean(EXPLORE, HORIZON):.3g}; equal shares have {five.mean(EQUAL, HORIZON):.3g}.",
             "Other fields have their own compromises: a floor under the probabilities of Thompson sampling, even "
             "assignment where arms hardly differ (TS-PostDiff), and Thompson sampling mixed with equal shares or with "
-            "Neyman's (SARP and NARP). Their shares do not tend to the optimal ones, so their regret grows with n in "
-            "the end: on the five arms at n = 1,000 and 20,000 "
+            "Neyman's (SARP and NARP). Their shares do not tend to the optimal ones, so their regret stops falling "
+            "and grows in the end: on the five arms at n = 1,000 and 20,000 "
             + ", ".join(
                 f"{name} has {five.mean(name, 1_000):.2g} and {five.mean(name, HORIZON):.2g}"
                 for name in (*RIVALS, POOLED)
             )
+            + ". At n = 50 there they are better than PooledBalance, which takes turns for four rounds and is cautious "
+            "after that: "
+            + ", ".join(f"{name} {five.mean(name, 50):.2g}" for name in (THOMPSON, NEYMAN, STATIC, CLIPPED, POOLED))
             + ". With two arms any shares are a mixture of equal ones and all for the best arm, so the right floor "
             "leads to the optimum; but one must know it. Set as if the arms were known, in setting 2 it has "
-            f"{second.mean(CLIPPED, HORIZON):.2g} at n = 20,000, where PooledBalance has "
-            f"{second.mean(POOLED, HORIZON):.2g}.",
+            f"{_with_error(second.at(CLIPPED, HORIZON))} at n = 20,000, which is not clearly more than the "
+            f"{_with_error(second.at(POOLED, HORIZON))} of PooledBalance.",
         ],
         differs=[
             "The paper plays eta = 1 alone and leaves these policies to future work. Rewards are Gaussian, so their "
@@ -202,9 +205,7 @@ def _claims(five: Curves, second: Curves, third: Curves) -> list[Claim]:
     thompson = {some.setting.title: some.mean(THOMPSON, 1_000) / some.mean(less, 1_000) for some in everywhere}
     growth = [five.mean(EXPLORE, step) for step in (2_000, 5_000, 10_000, HORIZON)]
     compromises = {
-        (some.setting.title, step): min(some.mean(name, step) for name in RIVALS) / some.mean(POOLED, step)
-        for some in everywhere
-        for step in (1_000, HORIZON)
+        step: min(five.mean(name, step) for name in RIVALS) / five.mean(POOLED, step) for step in (1_000, HORIZON)
     }
     return [
         Claim(
@@ -251,13 +252,11 @@ def _claims(five: Curves, second: Curves, third: Curves) -> list[Claim]:
         ),
         Claim(
             key="outlook.compromises-of-others",
-            text="NARP, SARP, PostDiff and clipped Thompson sampling have more regret than PooledBalance at n = 1,000 "
-            "and 20,000 in every setting, even with dials set as if the arms were known.",
-            holds=min(compromises.values()) > 1,
-            evidence="; ".join(
-                f"the best has {times:.2g} times ({title}, n = {step:,})"
-                for (title, step), times in compromises.items()
-            ),
+            text="On the five arms NARP, SARP, PostDiff and clipped Thompson sampling have at least three times the "
+            "regret of PooledBalance at n = 1,000 and 20,000, though the dials of the last two are set as if the arms "
+            "were known.",
+            holds=min(compromises.values()) > 3,
+            evidence="; ".join(f"the best has {times:.2g} times (n = {step:,})" for step, times in compromises.items()),
         ),
     ]
 
@@ -360,6 +359,10 @@ def _ratio(above: FloatArray, below: FloatArray) -> tuple[float, float]:
     ratio = float(above.mean() / below.mean())
     left = above - ratio * below
     return ratio, float(left.std(ddof=1) / np.sqrt(left.size) / below.mean())
+
+
+def _with_error(values: FloatArray) -> str:
+    return f"{values.mean():.2g} (s.e. {values.std(ddof=1) / np.sqrt(values.size):.1g})"
 
 
 def _forced(eta: float) -> str:
