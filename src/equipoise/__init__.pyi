@@ -15,6 +15,7 @@ from .errors import EnrolmentClosed as EnrolmentClosed
 from .errors import EquipoiseError as EquipoiseError
 from .errors import ExperimentExists as ExperimentExists
 from .errors import ExperimentFinished as ExperimentFinished
+from .errors import GoalOutOfReach as GoalOutOfReach
 from .errors import HasRewards as HasRewards
 from .errors import InvalidInput as InvalidInput
 from .errors import MissingExtra as MissingExtra
@@ -47,6 +48,7 @@ from .experiment import DropUnit as DropUnit
 from .experiment import Experiment as Experiment
 from .experiment import Precision as Precision
 from .experiment import WaitForReward as WaitForReward
+from .information import information_for_half_width as information_for_half_width
 from .objective import error as error
 from .objective import optimal_allocation as optimal_allocation
 from .objective import optimal_pulls as optimal_pulls

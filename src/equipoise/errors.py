@@ -4,6 +4,7 @@
 
     EquipoiseError
     ├── InvalidInput (also a ValueError)     a value outside what is allowed
+    │   ├── GoalOutOfReach                   an accuracy that these units cannot give
     │   ├── UnknownName                      a policy, objective or parameter that does not exist
     │   └── UnknownArm                       an arm index or name that is not in the bandit
     ├── NoSuchWeight (also a ValueError)     no reward weight has the wanted error or reward
@@ -249,6 +250,21 @@ class InvalidInput(EquipoiseError, ValueError):
 
     def _say(self, message: str) -> None:
         self.message, self.args = message, (message,)
+
+
+class GoalOutOfReach(InvalidInput):
+    """A half-width that no allocation of these units reaches; the message says what is possible.
+
+    Attributes
+    ----------
+    smallest_half_width : float or None
+        The smallest half-width that the stated number of units reaches, with the best design.
+    units_needed : int or None
+        How many units the stated half-width takes, with the best design.
+    """
+
+    smallest_half_width: float | None = None
+    units_needed: int | None = None
 
 
 class UnknownName(InvalidInput):
