@@ -127,6 +127,8 @@ policies = [
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, floor=0.05, tracking="windowed"),
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.MEAN_SQUARE),
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.PowerObjective(power=0.7)),
+    *(kind(information_kept=0.6, information_about=about)
+      for kind in (eq.ForcingBalance, eq.PooledBalance) for about in ("average", "every-arm", "best-arm")),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
     eq.ThompsonSampling(draws=3), eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),

@@ -79,7 +79,7 @@ def fill_with_changing_arms(store):
     go_on(20)
 
 
-@pytest.fixture(params=["schema_1", "schema_2"])
+@pytest.fixture(params=["schema_1", "schema_2", "schema_3"])
 def old_file(request, tmp_path):
     """A file that was written long ago, brought to the present schema."""
     path = tmp_path / "old.db"

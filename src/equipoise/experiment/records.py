@@ -121,6 +121,8 @@ class Event:
         The reward that left the estimates with this event.
     details : dict
         Attributes of an assignment, reason of a correction, settings of a new experiment or a change.
+    reward_weight : float or None
+        The weight that the policy solved for to decide this assignment; None where it was stated, or none was needed.
     """
 
     number: int
@@ -136,6 +138,7 @@ class Event:
     counted: bool | None
     replaced: float | None
     details: dict[str, Any]
+    reward_weight: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data that JSON can hold."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from datetime import timedelta
@@ -12,7 +13,7 @@ import numpy as np
 from equipoise import errors
 from equipoise.experiment import Budget, Deadline, DefaultReward, Precision
 from equipoise.policies import Fixed, Uniform
-from equipoise.testing.unit_contract import RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
+from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 
 
 class Life(ExperimentCase):
@@ -167,6 +168,26 @@ class Life(ExperimentCase):
             experiment.change_weight(1.5)
         with refused(errors.InvalidInput, "no reward_weight"):
             self.create("other", policy=Uniform()).change_weight(0.5)
+
+    def test_a_weight_that_was_solved_for_is_logged_with_its_decision(self) -> None:
+        """It moves with the estimates; forced decisions need none, nor do those of a stated weight."""
+        experiment = self.create(policy=INFORMED)
+        self.play(experiment, 60)
+        experiment.ask_many([f"later-{i}" for i in range(5)])
+        assigned = [event for event in experiment.events() if event.kind == "assigned"]
+        assert [event.reward_weight is None for event in assigned] == [event.forced for event in assigned]
+        weights = {event.reward_weight for event in assigned} - {None}
+        assert len(weights) > 10
+        assert all(weight is not None and 0 <= weight <= 1 for weight in weights)
+        file = io.StringIO()
+        experiment.export(file, "jsonl")
+        rows = [json.loads(line) for line in file.getvalue().splitlines()]
+        assert [row["reward_weight"] for row in rows] == [event.reward_weight for event in assigned]
+        experiment.verify()
+        self.reopened(experiment).verify()
+        other = self.create("stated")
+        self.play(other, 20)
+        assert {event.reward_weight for event in other.events()} == {None}
 
     def test_another_weight_can_be_tried_out(self) -> None:
         """More weight on reward means more reward and more error."""
