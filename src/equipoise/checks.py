@@ -6,9 +6,10 @@ import math
 import operator
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise.errors import InvalidInput
+from equipoise.kernels.rules import CRITERIA
 
 # Functions for arrays import NumPy when they are called: clients of the service check numbers and have no arrays.
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ LARGEST_COUNT = 10**15
 
 LARGEST_REWARD = 1e100
 """Larger rewards are rejected: the square of their sum would overflow a double."""
+
+INFORMATION_ABOUT = tuple(CRITERIA)
+"""What information can be kept about: the average error, every arm, or which arm is best."""
 
 
 def number_between(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> float:
@@ -86,6 +90,63 @@ def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInput.of(name, f"must be one of {', '.join(allowed)}", value)
     return value
+
+
+class Dial(NamedTuple):
+    """The dial between reward and accuracy: a weight, or the information to keep; the other is None."""
+
+    reward_weight: float | None
+    information_kept: float | None
+    information_about: str
+    smallest_difference: float | None
+
+
+def dial(reward_weight: Any, information_kept: Any, information_about: Any, smallest_difference: Any) -> Dial:
+    """Return the dial; raise unless it is set in exactly one way, with what belongs to it.
+
+    Examples
+    --------
+    >>> dial(None, 0.7, "every-arm", None).information_kept
+    0.7
+    >>> dial(0.5, None, "every-arm", None)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: information_about goes with information_kept; got 'every-arm'
+    """
+    one_dial(reward_weight, information_kept)
+    if reward_weight is not None:
+        reward_weight = number_between("reward_weight", reward_weight, 0, 1)
+    else:
+        information_kept = share_kept("information_kept", information_kept)
+    one_of("information_about", information_about, INFORMATION_ABOUT)
+    if reward_weight is not None and information_about != "average":
+        raise InvalidInput.of("information_about", "goes with information_kept", information_about)
+    difference = smallest_difference_for("information_about", information_about, smallest_difference)
+    return Dial(reward_weight, information_kept, information_about, difference)
+
+
+def one_dial(reward_weight: Any, information_kept: Any) -> None:
+    """Raise unless exactly one of the two is given."""
+    if (reward_weight is None) == (information_kept is None):
+        got = "neither" if reward_weight is None else f"both ({reward_weight!r} and {information_kept!r})"
+        raise InvalidInput(
+            f"give a reward_weight or information_kept, not both; got {got}",
+            hint="information_kept=0.7 is as accurate as the best design with 70 of 100 people, at the most reward",
+        )
+
+
+def share_kept(name: str, information_kept: Any) -> float:
+    """Return the share of the information to keep; raise unless it is in (0, 1]."""
+    return number_between(name, information_kept, 0, 1, open_low=True)
+
+
+def smallest_difference_for(parameter: str, about: str, smallest_difference: Any) -> float | None:
+    """Return the smallest difference of means that matters, if one is given; raise unless it is positive and used."""
+    if smallest_difference is None:
+        return None
+    if about != "best-arm":
+        raise InvalidInput.of("smallest_difference", f"goes with {parameter} 'best-arm'", smallest_difference)
+    return number_between("smallest_difference", smallest_difference, 0, math.inf, open_low=True)
 
 
 def vector(name: str, values: ArrayLike, *, size: int | None = None) -> FloatArray:

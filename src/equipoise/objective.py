@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
-from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective, check_measured
 
 LARGEST_HORIZON = 10**15
 """Beyond this, numbers of pulls and their differences are not exact in double precision."""
@@ -101,11 +101,14 @@ def optimal_allocation(
     mean: ArrayLike,
     std: ArrayLike,
     *,
-    reward_weight: float,
+    reward_weight: float | None = None,
+    information_kept: float | None = None,
+    information_about: str = "average",
+    smallest_difference: float | None = None,
     floor: ArrayLike = 0.0,
     objective: Objective = ROOT_MEAN_SQUARE,
 ) -> FloatArray:
-    """Return the allocation with the largest trade-off (lambda*, Sect. 2).
+    """Return the allocation with the largest trade-off (lambda*, Sect. 2), or the most reward at a stated accuracy.
 
     Parameters
     ----------
@@ -113,10 +116,19 @@ def optimal_allocation(
         Expected reward and standard deviation of each arm.
     reward_weight : float
         The dial w: 0 measures all arms as accurately as possible, 1 pulls the best arm only.
+    information_kept : float
+        The dial in other words, instead of `reward_weight`: the most reward such that the experiment stays as accurate
+        as the best design with this share of the units. 1 is all accuracy, towards 0 all reward.
+    information_about : {"average", "every-arm", "best-arm"}
+        What that accuracy is about: the average error of the arms (Eq. 2), every arm, or which arm is best.
+    smallest_difference : float, optional
+        For "best-arm": differences between means below this count as this; a twentieth of the typical spread by
+        default.
     floor : float or array (n_arms,), default 0
-        Smallest share of every arm, or of each. Arms tied for the largest mean split what is above their floors.
+        Smallest share of every arm, or of each. Arms tied for the largest mean split what is above their floors. With
+        `information_kept`, floors hold for the best design too.
     objective : Objective
-        The paper's by default.
+        The paper's by default. Another goes with a weight, or with information about the average error it measures.
 
     Returns
     -------
@@ -127,15 +139,44 @@ def optimal_allocation(
     --------
     The five arms of Fig. 4; the last has the best mean, the fourth the largest spread:
 
-    >>> optimal_allocation([1, 1.5, 2, 4, 5], np.sqrt([0.05, 0.1, 0.2, 4, 0.5]), reward_weight=0.9).round(4)
+    >>> mean, std = [1, 1.5, 2, 4, 5], np.sqrt([0.05, 0.1, 0.2, 4, 0.5])
+    >>> optimal_allocation(mean, std, reward_weight=0.9).round(4)
     array([0.0073, 0.01  , 0.014 , 0.0786, 0.8902])
+
+    As accurate as the best design with 70 of 100 units; the best arm gets more than half of them:
+
+    >>> optimal_allocation(mean, std, information_kept=0.7).round(4)
+    array([0.0343, 0.047 , 0.0652, 0.3368, 0.5168])
+    >>> optimal_allocation(mean, std, information_kept=0.7, information_about="every-arm").round(4)
+    array([0.0072, 0.0144, 0.0289, 0.5773, 0.3722])
     """
-    means, stds, weight = checked_problem(mean, std, reward_weight, objective)
-    return objective.solve(means, stds, weight, checks.floors(floor, means.size))
+    dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
+    means, stds = _checked_arms(mean, std, objective)
+    return _best_shares(means, stds, dial, checks.floors(floor, means.size), objective)[0]
+
+
+def _best_shares(
+    mean: FloatArray, std: FloatArray, dial: checks.Dial, floor: FloatArray, objective: Objective
+) -> tuple[FloatArray, float]:
+    """Return the best allocation and its weight; NaN if no weight leads to it."""
+    check_measured(objective, dial)
+    if dial.information_kept is None or not isinstance(objective, PowerObjective):
+        weight = dial.reward_weight or 0.0
+        return objective.solve(mean, std, weight, floor), weight
+    about, difference = dial.information_about, dial.smallest_difference
+    return objective.solve_for_information(mean, std, dial.information_kept, about, difference, floor)
 
 
 def optimal_pulls(
-    mean: ArrayLike, std: ArrayLike, *, horizon: int, reward_weight: float, floor: ArrayLike = 0.0
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    horizon: int,
+    reward_weight: float | None = None,
+    information_kept: float | None = None,
+    information_about: str = "average",
+    smallest_difference: float | None = None,
+    floor: ArrayLike = 0.0,
 ) -> IntArray:
     """Return whole numbers of pulls for a horizon: the best within one pull of horizon * allocation.
 
@@ -143,15 +184,21 @@ def optimal_pulls(
     that binds, the allocation is the optimal one under that constraint. Floors hold for the whole numbers too, unless
     rounding each of them up takes more pulls than there are.
 
+    The dial is that of `optimal_allocation`. Information about the average error is kept by a weight, which decides
+    how shares are rounded; other shares are rounded by their largest remainders.
+
     Examples
     --------
     >>> optimal_pulls([1, 2, 3], [1, 1, 1], horizon=20, reward_weight=0.5)
     array([ 3,  5, 12])
+    >>> optimal_pulls([1, 2, 3], [1, 1, 1], horizon=20, information_kept=0.6, information_about="every-arm")
+    array([ 4,  4, 12])
     """
-    means, stds, weight = checked_problem(mean, std, reward_weight, ROOT_MEAN_SQUARE)
+    dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
+    means, stds = _checked_arms(mean, std, ROOT_MEAN_SQUARE)
     n_pulls = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
     lowest = checks.floors(floor, means.size)
-    if weight < 1:
+    if dial.reward_weight != 1:
         with_one_pull = np.maximum(lowest, (stds > 0) / n_pulls)
         if with_one_pull.sum() <= 1:
             lowest = with_one_pull
@@ -159,9 +206,12 @@ def optimal_pulls(
     whole_floors = bool(rounded_up.sum() <= 1)
     if whole_floors:
         lowest = rounded_up
-    wanted = n_pulls * ROOT_MEAN_SQUARE.solve(means, stds, weight, lowest)
+    shares, weight = _best_shares(means, stds, dial, lowest, ROOT_MEAN_SQUARE)
+    wanted = n_pulls * shares
     # A share of exactly 1/horizon may be slightly below one pull after rounding.
     wanted = np.where(np.abs(wanted - np.rint(wanted)) < 1e-9, np.rint(wanted), wanted)
+    if np.isnan(weight):
+        return _by_largest_remainders(wanted, n_pulls)
     least = np.maximum(np.ceil(wanted - 1), 0)
     most = np.floor(wanted + 1)
     if whole_floors:
@@ -185,6 +235,14 @@ def optimal_pulls(
     chosen = np.lexsort((-finite, -gains))[:remaining]
     pulls = least.astype(np.int64)
     np.add.at(pulls, chosen % means.size, 1)
+    return pulls
+
+
+def _by_largest_remainders(wanted: FloatArray, n_pulls: int) -> IntArray:
+    """Return whole numbers that add up: each wanted number rounded down, and one more where most is cut off."""
+    pulls = np.floor(wanted).astype(np.int64)
+    cut_off = np.argsort(pulls - wanted, kind="stable")
+    np.add.at(pulls, cut_off[: max(n_pulls - int(pulls.sum()), 0)], 1)
     return pulls
 
 
@@ -220,11 +278,17 @@ def checked_problem(
     mean: ArrayLike, std: ArrayLike, reward_weight: float, objective: Objective
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return means, standard deviations and weight; raise unless they fit together and suit the objective."""
+    means, stds = _checked_arms(mean, std, objective)
+    return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
+
+
+def _checked_arms(mean: ArrayLike, std: ArrayLike, objective: Objective) -> tuple[FloatArray, FloatArray]:
+    """Return means and standard deviations; raise unless they fit together and suit the objective."""
     means, stds = checks.means_and_stds(mean, std)
     if not isinstance(objective, Objective):
         raise InvalidInput.of("objective", "must be an Objective such as ROOT_MEAN_SQUARE", objective)
     objective.check_arms(means.size)
-    return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
+    return means, stds
 
 
 def _allocations(allocation: Any, n_arms: int) -> FloatArray:

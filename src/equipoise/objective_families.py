@@ -16,6 +16,7 @@ import numpy as np
 from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput
+from equipoise.kernels.rules import CRITERIA
 from equipoise.serialization import Value
 
 # Lower end of the bisection for an objective known only by its derivative: smaller shares are negligible.
@@ -111,12 +112,37 @@ class PowerObjective(Objective):
         kernel.allocate(mean, std, importance, floor, reward_weight, self.power, kernel.COLD, work, share)
         return share
 
+    def solve_for_information(
+        self, mean: FloatArray, std: FloatArray, kept: float, about: str, difference: float | None, floor: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Return the allocation with the most reward that keeps this share of the information, and its weight.
+
+        The weight is NaN for information about something else than the average error, which is this objective's.
+        """
+        from equipoise.kernels.information import allocate_for_information
+
+        n_arms, importance = mean.size, self.normalised_importance(mean.size)
+        share, work = np.empty(n_arms), np.empty((_kernel().WORK_ROWS, n_arms))
+        dial = CRITERIA[about], kept, difference or 0.0, self.power
+        weight = allocate_for_information(*dial, mean, std, importance, floor, work, share)
+        return share, float(weight)
+
 
 ROOT_MEAN_SQUARE = PowerObjective()
 """The paper's objective (Eq. 4): the error is the average root-mean-square error of the arms' means."""
 
 MEAN_SQUARE = PowerObjective(power=1.0)
 """The error is the average mean-square error. Unlike the paper's it is not invariant to the rewards' scale."""
+
+
+def check_measured(objective: Objective, dial: checks.Dial) -> None:
+    """Raise if the information to keep is not something that the objective measures."""
+    if dial.information_kept is None:
+        return
+    if not isinstance(objective, PowerObjective):
+        raise InvalidInput.of("information_kept", "needs a PowerObjective such as ROOT_MEAN_SQUARE", objective)
+    if dial.information_about != "average" and objective != ROOT_MEAN_SQUARE:
+        raise InvalidInput.of("objective", "goes with information_about 'average'", objective)
 
 
 class SeparableObjective(Objective):

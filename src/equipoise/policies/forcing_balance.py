@@ -9,7 +9,7 @@ from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
-from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
+from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective, check_measured
 from equipoise.policies.compiled import Chances
 from equipoise.policies.dial import DialPolicy
 
@@ -79,9 +79,7 @@ class ForcingBalance(DialPolicy):
         if not isinstance(objective, Objective):
             raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         self._set(objective=objective)
-        self._check_dial()
-        if self.information_kept is not None and not isinstance(objective, PowerObjective):
-            raise InvalidInput.of("information_kept", "needs a PowerObjective such as ROOT_MEAN_SQUARE", objective)
+        check_measured(objective, self._check_dial())
         self._check("forcing", "floor", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:

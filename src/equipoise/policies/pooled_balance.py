@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.kernels.rules import POOLED_BALANCE, TRACKINGS, Rule
-from equipoise.policies.dial import DialPolicy, check_one_dial
+from equipoise.policies.dial import DialPolicy
 
 if TYPE_CHECKING:
     from equipoise.policies.policy import Policy
@@ -143,5 +143,5 @@ def policy_or_recommended(policy: Policy | None, **dial: Any) -> Policy:
     if policy is not None and not given:
         return policy
     if policy is None:
-        check_one_dial(None, None)
+        checks.one_dial(None, None)
     raise InvalidInput(f"give a policy or {' and '.join(given)}, which sets the recommended one; got both")
