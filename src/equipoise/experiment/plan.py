@@ -379,4 +379,5 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.ResumeArm: changes.resume_arm,
     commands.RetireArm: changes.retire_arm,
     commands.ChangeWeight: changes.change_weight,
+    commands.ChangeDial: changes.change_dial,
 }

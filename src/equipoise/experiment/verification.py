@@ -255,7 +255,7 @@ class Replay:
                     self._check_version(self._state.configuration.kernels)
             else:
                 apply_change(self._state, kind, arm, data)
-            if kind == "weight_changed":
+            if kind in ("weight_changed", "dial_changed"):
                 self.configured = number
             self._prepare(self._state)
         except VerificationFailed:
