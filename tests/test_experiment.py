@@ -255,6 +255,11 @@ BUILT_IN = [
     eq.ForcingBalance(reward_weight=0.5, tracking="ratio"),
     eq.PooledBalance(reward_weight=0.5),
     eq.PooledBalance(reward_weight=0.5, tracking="windowed"),
+    *(
+        kind(information_kept=0.6, information_about=about, tracking="windowed")
+        for kind in (eq.ForcingBalance, eq.PooledBalance)
+        for about in ("average", "every-arm", "best-arm")
+    ),
 ]
 
 
@@ -277,7 +282,7 @@ def test_compiled_and_interpreted_decisions_are_equal(policy, paused, tracked_fr
     drawn = set()
     for index in range(150):
         choice = decider.decide(stats, index)
-        assert choice == interpreted(stats, index)
+        assert choice[:3] == interpreted(stats, index)[:3]  # a policy written in Python solves for no weight
         drawn.add(choice)
         stats.assign(choice[0])
         if rng.random() < 0.7:

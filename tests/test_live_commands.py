@@ -846,7 +846,7 @@ def test_an_experiment_moves_from_sqlite_to_postgresql_and_goes_on(
 
 
 def test_upgrade_says_what_it_did(run: Runner, exam: eq.Experiment) -> None:
-    assert run("upgrade") == Result(0, "the store has schema 3; nothing to do\n", "")
+    assert run("upgrade") == Result(0, "the store has schema 4; nothing to do\n", "")
     assert run.data("upgrade") == {"store": STORE, "before": "3", "after": "3"}
     with sqlite3.connect("foreign.db") as connection:
         connection.execute("CREATE TABLE experiments (x)")

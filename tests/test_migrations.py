@@ -88,7 +88,7 @@ def fill_with_posterior_sampling(store):
             experiment.tell(f"unit-{number}", float(number % {"line": 2, "pie": 3, "none": 5}[arm] == 0))
 
 
-@pytest.fixture(params=["schema_1", "schema_2"])
+@pytest.fixture(params=["schema_1", "schema_2", "schema_3"])
 def old_file(request, tmp_path):
     """A file that was written long ago, brought to the present schema."""
     path = tmp_path / "old.db"

@@ -68,6 +68,7 @@ TABLE = [
     Row("POST", E + "/settle", ADMIN),
     Row("POST", E + "/finish", ADMIN),
     Row("PUT", E + "/weight", ADMIN, {"reward_weight": 0.9}),
+    Row("PUT", E + "/dial", ADMIN, {"information_kept": 0.7}),
     Row("POST", E + "/arms", ADMIN, {"name": "new"}),
     Row("POST", E + "/arms/{arm}/pause", ADMIN),
     Row("POST", E + "/arms/{arm}/resume", ADMIN),

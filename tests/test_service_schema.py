@@ -91,7 +91,10 @@ def test_every_example_of_the_document_is_accepted(service, path, method, operat
             body |= {"name": name}
         place = path.replace("/experiments/{name}", path_of(name))
         for parameter in operation.get("parameters", []):
-            example = (parameter["schema"].get("examples") or [parameter["schema"].get("default")])[0]
+            schema = parameter["schema"]
+            if not parameter["required"] and not {"examples", "default"} & set(schema):
+                continue
+            example = (schema.get("examples") or [schema.get("default")])[0]
             place = place.replace(f"{{{parameter['name']}}}", str(example))
             query |= {parameter["name"]: example} if parameter["in"] == "query" else {}
         answer = api(method.upper(), place, body, params=query)
@@ -123,7 +126,7 @@ def test_the_examples_of_requests_fit_their_schemas():
         for content in operation.get("requestBody", {}).get("content", {}).values():
             assert content["example"] and not misfits(content), (method, path)
             found += 1
-    assert found == 10
+    assert found == 11
 
 
 def test_every_success_has_an_example_that_fits_its_schema():

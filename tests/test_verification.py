@@ -77,6 +77,8 @@ def test_a_hash_is_a_wire_format():
     told = (8, "rewarded", 1_789_000_000_000_001, None, "ada", 1, 3, -0.0, None, None, 1, None, None)
     assert hash_chain._hash(first, told, None, None).hex() == "1277f2e92ccdfa500da8b2e9ec0230c6"
     assert hash_chain._hash(first, (*told[:7], 0.0, *told[8:]), None, None).hex() == "1277f2e92ccdfa500da8b2e9ec0230c6"
+    solved = hash_chain._hash(None, event, b"01234567", None, 0.875)
+    assert solved.hex() == "9d4854ec3b755afd271ab8c87fabbc35"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,33 @@ def test_a_changed_event_is_named(url, path, change_of):
     with pytest.raises(eq.VerificationFailed, match=f"event {number} does not fit its hash") as failed:
         experiment.verify()
     assert failed.value.event == number
+
+
+def test_the_chain_covers_a_weight_that_was_solved_for(url, path):
+    """Also where the replay does not look at it: at an event that is no decision."""
+    experiment = create(url, policy=eq.ForcingBalance(information_kept=0.6, tracking="windowed"))
+    fill(experiment)
+    number = next(event.number for event in experiment.events() if event.kind == "rewarded")
+    change(path, f"UPDATE events SET reward_weight = 0.5 WHERE number = {number}")  # noqa: S608
+    with pytest.raises(eq.VerificationFailed, match=f"event {number} does not fit its hash"):
+        experiment.verify()
+
+
+def test_the_chain_of_schema_3_holds_after_its_upgrade(path, url):
+    """Hashes of events without a weight are what they were before there was one."""
+    from equipoise.store import upgrade
+
+    shutil.copy(DATA / "schema_3.db", path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        before = dict(connection.execute("SELECT name, hash FROM experiments"))
+    assert upgrade(url) == ("3", "4")
+    for name in before:
+        found = eq.Experiment.open(url, name).verify()
+        assert (found.n_chained, found.last_hash) == (found.n_events, before[name].hex())
+    experiment = eq.Experiment.open(url, "recommended")
+    fill(experiment, [f"later-{number}" for number in range(10)])
+    experiment.verify()
+    assert {event.reward_weight for event in experiment.events()} == {None}
 
 
 def test_a_missing_end_is_noticed(url, path):

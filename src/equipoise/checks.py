@@ -8,7 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from equipoise.errors import InvalidInput
+from equipoise.errors import Hint, InvalidInput
 from equipoise.kernels.rules import CRITERIA
 
 # Functions for arrays import NumPy when they are called: clients of the service check numbers and have no arrays.
@@ -129,10 +129,7 @@ def one_dial(reward_weight: Any, information_kept: Any) -> None:
     """Raise unless exactly one of the two is given."""
     if (reward_weight is None) == (information_kept is None):
         got = "neither" if reward_weight is None else f"both ({reward_weight!r} and {information_kept!r})"
-        raise InvalidInput(
-            f"give a reward_weight or information_kept, not both; got {got}",
-            hint="information_kept=0.7 is as accurate as the best design with 70 of 100 people, at the most reward",
-        )
+        raise InvalidInput(f"give a reward_weight or information_kept, not both; got {got}", hint=Hint.SET_DIAL)
 
 
 def share_kept(name: str, information_kept: Any) -> float:

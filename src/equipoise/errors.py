@@ -113,6 +113,16 @@ class Hint(StrEnum):
     )
     GIVE_CONTROL = "give control=...", 'give "control": ...', "give --control ARM"
     GIVE_WINDOW = "give window_seconds=...", 'give "window_seconds": ...', "give --window TIME"
+    SET_DIAL = (
+        "information_kept=0.7 is as accurate as the best design with 70 of 100 people, at the most reward",
+        '"information_kept": 0.7 is as accurate as the best design with 70 of 100 people, at the most reward',
+        "--information-kept 0.7 is as accurate as the best design with 70 of 100 people, at the most reward",
+    )
+    GIVE_RANGE = (
+        "give reward_range=(low, high): before there are rewards, half of it is taken for every arm's spread",
+        'give "reward_range": [low, high]; before there are rewards, half of it is taken for every arm\'s spread',
+        "give --range LOW,HIGH: before there are rewards, half of it is taken for every arm's spread",
+    )
     ANOTHER_NAME = (
         "choose another name, or open it",
         f"choose another name, or GET {_EXPERIMENT}",

@@ -11,7 +11,7 @@ from datetime import datetime
 from types import GenericAlias
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from msgspec import Meta, Struct, defstruct
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec import field as default
 
 from equipoise.experiment import records
@@ -35,6 +35,26 @@ Unit: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_UNIT)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 
+Weight: TypeAlias = Annotated[Share | None, Meta(description="The dial: 0 is accuracy only, 1 reward only.")]
+Kept: TypeAlias = Annotated[
+    Annotated[float, Meta(gt=0, le=1)] | None,
+    Meta(description="The dial in other words: as accurate as the best design with this share of the units."),
+]
+About: TypeAlias = Annotated[
+    Literal["average", "every-arm", "best-arm"] | None, Meta(description="What the information is about.")
+]
+Difference: TypeAlias = Annotated[
+    Annotated[float, Meta(gt=0)] | None, Meta(description="For best-arm: smaller differences of means count as this.")
+]
+HalfWidth: TypeAlias = Annotated[
+    Annotated[float, Meta(gt=0)] | None,
+    Meta(description="A goal: the half-width that every arm's interval, or the average, should have after `units`."),
+]
+Units: TypeAlias = Annotated[
+    Annotated[int, Meta(ge=1)] | None, Meta(description="After how many units in all `half_width` should be reached.")
+]
+
+
 class Body(Struct, forbid_unknown_fields=True):
     """The body of a request: refuses unknown keys and does not convert types."""
 
@@ -45,9 +65,12 @@ class NewExperiment(Body):
     name: Name
     arms: Annotated[list[Name], Meta(min_length=1, max_length=100_000)]
     policy: Annotated[dict[str, Any] | None, Meta(description="As `Policy.to_dict()` returns it.")] = None
-    reward_weight: Annotated[
-        Share | None, Meta(description="Instead of a policy: 0 is accuracy only, 1 reward only.")
-    ] = None
+    reward_weight: Weight = None
+    information_kept: Kept = None
+    information_about: About = None
+    smallest_difference: Difference = None
+    half_width: HalfWidth = None
+    units: Units = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     floor: Annotated[float | list[float] | dict[str, float], Meta(description="Shares kept for arms.")] = 0.0
     control: Name | None = None
@@ -120,6 +143,17 @@ class NewWeight(Body):
     reward_weight: Share
 
 
+class NewDial(Body):
+    """The new dial between reward and accuracy: `reward_weight`, `information_kept`, or `half_width` and `units`."""
+
+    reward_weight: Weight = None
+    information_kept: Kept = None
+    information_about: About = None
+    smallest_difference: Difference = None
+    half_width: HalfWidth = None
+    units: Units = None
+
+
 class Finishing(Body):
     """Options for finishing an experiment."""
 
@@ -143,10 +177,29 @@ class Points(Struct):
     ] = 100
 
 
-class TriedWeight(Struct):
-    """The weight to try."""
+class TriedDial(Struct):
+    """The dial to try: `reward_weight`, `information_kept`, or `half_width` and `units`."""
 
-    reward_weight: Annotated[float, Meta(ge=0, le=1, description="The weight to try.", examples=[0.9])]
+    reward_weight: Annotated[float, Meta(ge=0, le=1, description="A weight to try.")] | UnsetType = UNSET
+    information_kept: (
+        Annotated[float, Meta(gt=0, le=1, description="Or a share of the information to keep.", examples=[0.7])]
+        | UnsetType
+    ) = UNSET
+    information_about: (
+        Annotated[
+            Literal["average", "every-arm", "best-arm"],
+            Meta(description="What the information is about.", examples=["every-arm"]),
+        ]
+        | UnsetType
+    ) = UNSET
+    smallest_difference: (
+        Annotated[float, Meta(gt=0, description="For best-arm: smaller differences of means count as this.")]
+        | UnsetType
+    ) = UNSET
+    half_width: (
+        Annotated[float, Meta(gt=0, description="Or a goal: the half-width of intervals after `units`.")] | UnsetType
+    ) = UNSET
+    units: Annotated[int, Meta(ge=1, description="After how many units, those so far included.")] | UnsetType = UNSET
 
 
 class ExportFormat(Struct):
@@ -474,6 +527,15 @@ ENDPOINTS = (
         body=NewWeight,
     ),
     _change(
+        "change_dial",
+        "PUT",
+        f"{_EXPERIMENT}/dial",
+        "Change the dial",
+        "Set the dial between reward and accuracy in any way, from the next decision on: a weight, the information to "
+        "keep, or a goal for the half-width of intervals.",
+        body=NewDial,
+    ),
+    _change(
         "add_arm",
         "POST",
         f"{_EXPERIMENT}/arms",
@@ -530,9 +592,9 @@ ENDPOINTS = (
     _record(
         "what_if",
         f"{_EXPERIMENT}/what-if",
-        "Another weight",
-        "Return the allocation another weight would ask for now, and its price in reward and error.",
-        query=TriedWeight,
+        "Another dial",
+        "Return the allocation another dial would ask for now, and its price in reward, error and information.",
+        query=TriedDial,
         answer=WhatIf,
         failures=(404, 409),
     ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from equipoise.errors import visible
+from equipoise.experiment.dial import dial_words
 from equipoise.policies import Policy
 from equipoise.terminal import aligned, padded
 
@@ -158,7 +159,12 @@ def _notes(status: Status) -> list[Line]:
     percent = f"{100 * status.confidence:g}%"
     exact = status.interval == "empirical Bernstein"
     kind = "exact for the declared range" if exact else "asymptotic, from 30 rewards on"
-    lines = [Line(""), Line(f"+/- holds with {percent} at all times at once ({kind})", "dim")]
+    lines = [Line("")]
+    if status.information_kept is not None:
+        dial = {"information_kept": status.information_kept, "information_about": status.information_about}
+        weight = "" if status.reward_weight is None else f"; weight now {status.reward_weight:.4g}"
+        lines.append(Line(f"dial: {dial_words(dial)}{weight}", "dim"))
+    lines += [Line(f"+/- holds with {percent} at all times at once ({kind})", "dim")]
     lines.append(Line(f"missing rewards: {status.missing}", "dim"))
     lines += [_rule_line(progress) for progress in status.stopping]
     return lines

@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "finish": experiments.finish,
         "delete": experiments.delete,
         "weight": experiments.weight,
+        "dial": experiments.dial,
         "what-if": experiments.what_if,
     },
     "Records of live experiments": {

@@ -1,5 +1,6 @@
 """Commands that create, change, copy, upgrade or list experiments and their arms."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,10 +31,40 @@ from equipoise.cli.stores import (
     rehearse,
 )
 from equipoise.errors import InvalidInput
+from equipoise.experiment.dial import ABOUT_WORDS, DIAL, dial_words
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment
     from equipoise.store import Store
+
+
+RewardWeight = Annotated[
+    float | None, option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:")
+]
+InformationKept = Annotated[
+    float | None,
+    option(
+        "--information-kept",
+        "Dial",
+        "Q",
+        "As accurate as the best design with this share of the units: 1 is accuracy only.",
+    ),
+]
+InformationAbout = Annotated[
+    str | None,
+    option("--information-about", "Dial", "WHAT", "Accurate about: average (of the arms), every-arm or best-arm."),
+]
+SmallestDifference = Annotated[
+    float | None,
+    option("--smallest-difference", "Dial", "X", "For best-arm: smaller differences of means count as this."),
+]
+HalfWidth = Annotated[
+    float | None,
+    option("--half-width", "Dial", "X", "Or a goal: every arm known to within X after --units, or their average."),
+]
+Units = Annotated[
+    int | None, option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.")
+]
 
 
 def create(
@@ -44,11 +75,14 @@ def create(
     arms: Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")] = None,
     policy: Annotated[
         str | None,
-        option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only a weight is given."),
+        option("--policy", "Experiment", "NAME:x=1,y=2", "How to assign; PooledBalance if only the dial is given."),
     ] = None,
-    reward_weight: Annotated[
-        float | None, option("--reward-weight", "Experiment", "W", "The dial: 0 is accuracy only, 1 reward only.")
-    ] = None,
+    reward_weight: RewardWeight = None,
+    information_kept: InformationKept = None,
+    information_about: InformationAbout = None,
+    smallest_difference: SmallestDifference = None,
+    half_width: HalfWidth = None,
+    units: Units = None,
     seed: Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")] = None,
     warm_up: Annotated[
         int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
@@ -109,6 +143,7 @@ def create(
     from equipoise import arm_tables
     from equipoise.cli.input_files import KEYS, Description
 
+    _check_one_dial(options)
     given = {key: value for key, value in options.items() if key in KEYS} | {
         "arms": None if arms is None else list(arm_tables.entries(arms)),
         "floor": None if floor is None else _shares(floor),
@@ -129,6 +164,16 @@ def create(
         f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {experiments.url}",
         as_json,
     )
+
+
+def _check_one_dial(options: dict[str, Any]) -> None:
+    """Raise, with the names of the options, if several of them set the dial."""
+    ways = [key for key in ("reward_weight", "information_kept", "half_width") if options[key] is not None]
+    if len(ways) > 1:
+        named = [f"--{key.replace('_', '-')}" for key in ways]
+        raise InvalidInput(
+            f"give one of --reward-weight, --information-kept and --half-width; got {' and '.join(named)}"
+        )
 
 
 def _given(**values: Any) -> dict[str, Any] | None:
@@ -174,8 +219,10 @@ def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = Fa
 
 
 def _policy(policy: dict[str, object]) -> str:
-    weight = policy.get("reward_weight")
+    weight, kept = policy.get("reward_weight"), policy.get("information_kept")
     name = str(policy.get("name", "damaged"))
+    if isinstance(kept, float):
+        return f"{name} {100 * kept:.4g}% {policy.get('information_about')}"
     return f"{name} {weight:g}" if isinstance(weight, float) else name
 
 
@@ -303,38 +350,90 @@ def weight(
 ) -> None:
     """Change the weight between reward and accuracy, from the next decision on; the log says when."""
     experiment = open_experiment(store, name, key, who)
-    before = experiment.configuration.reward_weight
+    before = experiment.configuration
     experiment.change_weight(reward_weight)
-    data = {"name": name, "reward_weight": reward_weight, "was": before}
-    print_answer(data, f"{name}: the weight is {reward_weight:g}, it was {before:g}", as_json)
+    data = {"name": name, "reward_weight": reward_weight, "was": before.reward_weight}
+    was = f"{before.reward_weight:g}" if before.reward_weight is not None else dial_words(before.dial)
+    print_answer(data, f"{name}: the weight is {reward_weight:g}, it was {was}", as_json)
+
+
+def dial(
+    name: ExperimentName,
+    reward_weight: RewardWeight = None,
+    information_kept: InformationKept = None,
+    information_about: InformationAbout = None,
+    smallest_difference: SmallestDifference = None,
+    half_width: HalfWidth = None,
+    units: Units = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set the dial between reward and accuracy in any way, from the next decision on; the log says when."""
+    stated = _stated(locals())
+    experiment = open_experiment(store, name, key, who)
+    before = experiment.configuration.dial
+    experiment.change_dial(**stated)
+    after = experiment.configuration.dial
+    text = f"{name}: {dial_words(after)}; it was {dial_words(before)}"
+    print_answer({"name": name, "dial": after, "was": before}, text, as_json)
+
+
+def _stated(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that state the dial; raise, with their names, unless one of them sets it."""
+    _check_one_dial(options)
+    stated = {key: options[key] for key in DIAL if options[key] is not None}
+    if not {"reward_weight", "information_kept", "half_width", "units"} & set(stated):
+        raise InvalidInput("give one of --reward-weight, --information-kept and --half-width; got none")
+    return stated
 
 
 def what_if(
     name: ExperimentName,
-    reward_weight: NewWeight,
+    reward_weight: Annotated[
+        float | None,
+        typer.Argument(metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False),
+    ] = None,
+    information_kept: InformationKept = None,
+    information_about: InformationAbout = None,
+    smallest_difference: SmallestDifference = None,
+    half_width: HalfWidth = None,
+    units: Units = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what another weight would ask for now, and its price in reward and error; nothing is changed."""
+    """Show what another dial would ask for now, and its price in reward, error and information; nothing is changed."""
     import dataclasses
 
+    stated = _stated(locals())
     from equipoise import terminal
 
-    found = open_experiment(store, name, key).what_if(reward_weight)
+    found = open_experiment(store, name, key).what_if(**stated)
     if as_json:
         more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
         terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
         return
-    now, then = f"at {found.present_weight:g}", f"at {found.reward_weight:g}"
+    both = {"information_kept"} & {*found.dial, *found.present_dial}
+    now, then = ("now", "then") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
     pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
     terminal.print_table(
         [("arm", list(found.allocation))]
         + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
     )
+    if both:
+        print(f"\nnow   {dial_words(found.present_dial)}\nthen  {dial_words(found.dial)}")
     rewards = terminal.aligned([found.present_reward, found.reward])
     print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
-    print(f"error            {found.error_ratio:.3g} times the present one", flush=True)
+    print(f"error            {found.error_ratio:.3g} times the present one")
+    head = "information kept"
+    for about, kept in found.information.items():
+        print(
+            f"{head:16} {100 * found.present_information[about]:.0f}% -> {100 * kept:.0f}% about {ABOUT_WORDS[about]}"
+        )
+        head = ""
+    sys.stdout.flush()
 
 
 def copy(

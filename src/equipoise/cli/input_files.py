@@ -20,13 +20,13 @@ from equipoise.experiment import (
     StoppingRule,
     WaitForReward,
 )
-from equipoise.policies.pooled_balance import recommended
+from equipoise.experiment.dial import DIAL, POLICY_DIAL
+from equipoise.policies import Policy
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
 if TYPE_CHECKING:
     from equipoise.cli.stores import StoredExperiments
     from equipoise.client import Client
-    from equipoise.policies import Policy
 
 KEYS = ("name", "arms", *(key for key in Experiment.create.__kwdefaults__ or {} if key != "who"))
 """Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
@@ -36,6 +36,13 @@ STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {
     "deadline": (Deadline, "at"),
     "precision": (Precision, "half_width"),
 }
+_INSTEAD_OF = {
+    "policy": DIAL,
+    "reward_weight": DIAL,
+    "information_kept": ("reward_weight", "half_width", "units"),
+    "half_width": ("reward_weight", "information_kept", "smallest_difference"),
+}
+"""Keys of a file about the dial that no longer count where an option sets it in another way."""
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*")
 _SECONDS = {"": 1, "s": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 _SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
@@ -49,8 +56,9 @@ class Description:
         for table in ("missing", "stopping", "metadata"):
             if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
                 given = given | {table: data[table] | given[table]}
-        if "policy" in given:
-            data.pop("reward_weight", None)  # it belonged to the file's policy
+        for option, keys in _INSTEAD_OF.items():
+            for key in keys if option in given else ():
+                data.pop(key, None)
         self._path, self._given = path, given
         self._data = data | given
 
@@ -86,12 +94,18 @@ def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> E
         if key not in data:
             raise InvalidInput.of(key, "is missing", hint=hint)
     arms, floors = _arms(data["arms"])
-    settings = {key: value for key, value in data.items() if key not in ("name", "arms", "reward_weight")}
+    settings = {key: value for key, value in data.items() if key not in ("name", "arms")}
     if floors is not None:
         if "floor" in data:
             raise InvalidInput.of("floor", "must be left out where the tables of the arms have floors; got both")
         settings["floor"] = floors
-    settings["policy"] = _policy(data)
+    if "policy" in data:
+        settings["policy"] = _policy(data)
+        for key in POLICY_DIAL:
+            settings.pop(key, None)  # it is in the policy now
+    elif not any(key in data for key in DIAL):
+        hint = "give --information-kept Q or --reward-weight W for PooledBalance, or --policy NAME:parameter=value"
+        raise InvalidInput.of("policy", "is missing", hint=hint)
     settings["missing"] = _missing(data.get("missing", {}))
     settings["stopping"] = _stopping(data.get("stopping", {}))
     return experiments.create(data["name"], arms=arms, **settings)
@@ -109,30 +123,31 @@ def _arms(entries: Any) -> tuple[Any, list[float] | None]:
 
 
 def _policy(data: dict[str, Any]) -> Policy:
-    """Return the policy; a weight beside it applies to a policy that takes one and has none of its own."""
-    table = data.get("policy")
-    if table is None:
-        if "reward_weight" not in data:
-            hint = "give --reward-weight W for PooledBalance, or --policy NAME:parameter=value"
-            raise InvalidInput.of("policy", "is missing", hint=hint)
-        return recommended(data["reward_weight"])
+    """Return the policy; a dial beside it applies to a policy that takes one and has none of its own."""
+    table = data["policy"]
     if isinstance(table, str):
         table = policy_from_text(table)
-    shared = {key: data[key] for key in ("reward_weight",) if key in data}
+    shared = {key: data[key] for key in POLICY_DIAL if key in data}
+    beside: dict[str, Any] = {}
+    if isinstance(table, dict) and not any(key in table for key in POLICY_DIAL):
+        fields = Policy.fields_of(table["name"]) if table.get("name") in Policy.names() else {}
+        beside = {key: value for key, value in shared.items() if key in fields}
     try:
-        found = policies_from({"policies": [table]} | shared)
+        found = policies_from({"policies": [table | beside if beside else table]})
     except InvalidInput as error:
         if error.parameter[:2] == ("policies", 0):
             error.parameter = error.parameter[2:]
-            raise error.within("policy") from None
+            place = () if error.parameter[:1] and error.parameter[0] in beside else ("policy",)
+            raise error.within(*place) from None
         raise
     if len(found) != 1:
         raise InvalidInput("an experiment has one policy; lists of values are for equipoise simulate").within("policy")
     policy = found[0][1]
-    if shared and getattr(policy, "reward_weight", None) != shared["reward_weight"]:
-        own = hasattr(policy, "reward_weight")
-        reason = "the policy sets its own" if own else f"{type(policy).__name__} takes none"
-        raise InvalidInput.of("reward_weight", f"must be left out: {reason}")
+    for key, value in shared.items():
+        if getattr(policy, key, None) != value:
+            own = hasattr(policy, key)
+            reason = "the policy sets its own" if own else f"{type(policy).__name__} takes none"
+            raise InvalidInput.of(key, f"must be left out: {reason}")
     return policy
 
 

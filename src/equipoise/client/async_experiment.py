@@ -154,6 +154,37 @@ class AsyncRemoteExperiment:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
         await self._backend.run(commands.ChangeWeight(reward_weight))
 
+    async def change_dial(
+        self,
+        *,
+        reward_weight: float | None = None,
+        information_kept: float | None = None,
+        information_about: str | None = None,
+        smallest_difference: float | None = None,
+        half_width: float | None = None,
+        units: int | None = None,
+    ) -> None:
+        """Set the policy's dial between reward and accuracy in any way, from the next decision on.
+
+        Parameters
+        ----------
+        reward_weight : float, optional
+            The weight, from accuracy (0) to reward (1).
+        information_kept : float, optional
+            Or the share of the information to keep, from reward (towards 0) to accuracy (1); see `create`.
+        information_about : {"average", "every-arm", "best-arm"}, optional
+            What it is about; if that is not given, what it was about before, or else "average". A goal is about
+            "every-arm" unless it is stated to be about the "average".
+        smallest_difference : float, optional
+            For "best-arm": differences between means below this count as this.
+        half_width, units : float and int, optional
+            Or a goal: the half-width that every arm's confidence interval (or the average) should have after this many
+            units, those so far included. It becomes the share of the information that it takes by the present
+            estimates; a goal out of reach is refused (`GoalOutOfReach`).
+        """
+        stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
+        await self._backend.run(commands.ChangeDial(*stated))
+
     async def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
         await self._backend.run(commands.Settle())
@@ -187,9 +218,22 @@ class AsyncRemoteExperiment:
         """Return counts and means at evenly spaced events, for charts."""
         return await self._backend.history(checks.whole_number("points", points, 1, 100_000))
 
-    async def what_if(self, reward_weight: float) -> WhatIf:
-        """Return the allocation another weight would ask for now, and its price in reward and error."""
-        return await self._backend.what_if(checks.number_between("reward_weight", reward_weight, 0, 1))
+    async def what_if(
+        self,
+        reward_weight: float | None = None,
+        *,
+        information_kept: float | None = None,
+        information_about: str | None = None,
+        smallest_difference: float | None = None,
+        half_width: float | None = None,
+        units: int | None = None,
+    ) -> WhatIf:
+        """Return the allocation another dial would ask for now, and its price in reward and error.
+
+        The parameters are those of `change_dial`; nothing is changed.
+        """
+        stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
+        return await self._backend.what_if(commands.ChangeDial(*stated).stated())
 
     async def verify(self) -> Verification:
         """Check that nothing was lost or changed.

@@ -68,9 +68,9 @@ class HttpBackend:
         """Fetch the history."""
         return self._send("history", points=points)
 
-    def what_if(self, reward_weight: float) -> Any:
-        """Fetch a comparison with another weight."""
-        return self._send("what_if", reward_weight=reward_weight)
+    def what_if(self, dial: dict[str, Any]) -> Any:
+        """Fetch a comparison with another dial."""
+        return self._send("what_if", **dial)
 
     def verify(self) -> Any:
         """Have the service replay the log."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.experiment.commands import (
     AddArm,
     Ask,
+    ChangeDial,
     ChangeWeight,
     Correct,
     Finish,
@@ -45,6 +46,7 @@ __all__ = [
     "Ask",
     "Assignment",
     "Budget",
+    "ChangeDial",
     "ChangeWeight",
     "Configuration",
     "Correct",

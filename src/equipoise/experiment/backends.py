@@ -76,8 +76,8 @@ class Backend(Protocol):
     def history(self, points: int) -> History:
         """Return counts and means at up to `points` events."""
 
-    def what_if(self, reward_weight: float) -> WhatIf:
-        """Compare another weight with the current one."""
+    def what_if(self, dial: dict[str, Any]) -> WhatIf:
+        """Compare another dial, as stated and checked, with the current one."""
 
     def verify(self) -> Verification:
         """Replay the log and compare it with the tables."""
@@ -180,9 +180,9 @@ class StoreBackend:
         """Sum the log up to evenly spaced events."""
         return self._read(lambda transaction, state: read_history(transaction, self.number, state, points))
 
-    def what_if(self, reward_weight: float) -> WhatIf:
-        """Compare two weights on the present estimates."""
-        return what_if(self._read(lambda _, state: state), reward_weight)
+    def what_if(self, dial: dict[str, Any]) -> WhatIf:
+        """Compare two dials on the present estimates."""
+        return what_if(self._read(lambda _, state: state), dial)
 
     def verify(self) -> Verification:
         """Check the database, then replay the log."""

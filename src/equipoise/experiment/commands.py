@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from equipoise import checks
 from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput
+from equipoise.experiment.dial import DIAL, stated_dial
 from equipoise.experiment.names import (
     LARGEST_ATTRIBUTES,
     LONGEST_REASON,
@@ -195,6 +196,27 @@ class ChangeWeight(Request):
         """Check the weight."""
         Request.check(self)
         checks.number_between("reward_weight", self.reward_weight, 0, 1)
+
+
+@dataclass(slots=True)
+class ChangeDial(Request):
+    """Set the dial between reward and accuracy for future decisions: a weight, information to keep, or a goal."""
+
+    reward_weight: float | None = None
+    information_kept: float | None = None
+    information_about: str | None = None
+    smallest_difference: float | None = None
+    half_width: float | None = None
+    units: int | None = None
+
+    def check(self) -> None:
+        """Check that the dial is set in one way."""
+        Request.check(self)
+        self.stated()
+
+    def stated(self) -> dict[str, Any]:
+        """Return what is stated of the dial, checked."""
+        return stated_dial({name: getattr(self, name) for name in DIAL})
 
 
 def plain_reward(reward: Any) -> float:

@@ -1,4 +1,4 @@
-"""Settings of an experiment, validated from user input; only the weight and the arms can change once there are data."""
+"""Settings of an experiment, validated from user input; only the dial and the arms can change once there are data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from equipoise import checks, kernels
 from equipoise.checks import LARGEST_COUNT, checked_reward
 from equipoise.errors import Hint, InvalidInput, UnknownName
 from equipoise.experiment.commands import plain_reward
+from equipoise.experiment.dial import DIAL, POLICY_DIAL, kept_for_goal, settled_dial, stated_dial
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
 from equipoise.experiment.names import LARGEST_METADATA, checked_data, checked_new_name
 from equipoise.experiment.stopping import StoppingRule
 from equipoise.policies import Policy
-from equipoise.policies.pooled_balance import policy_or_recommended
+from equipoise.policies.dial import DialPolicy
+from equipoise.policies.pooled_balance import policy_or_recommended, recommended
 from equipoise.theory.assumptions import checked_probability
 
 FORMAT = "equipoise-experiment/1"
@@ -118,12 +120,26 @@ class Configuration:
         weight: float | None = getattr(self.policy, "reward_weight", None)
         return weight
 
-    def with_weight(self, reward_weight: float) -> Configuration:
-        """Return a copy of the configuration with another weight between reward and accuracy."""
-        if self.reward_weight is None:
-            raise InvalidInput(f"{type(self.policy).__name__} has no reward_weight that could be changed")
-        policy = dataclasses.replace(self.policy, reward_weight=reward_weight)  # type: ignore[type-var]
-        return dataclasses.replace(self, policy=policy)
+    @property
+    def dial(self) -> dict[str, Any]:
+        """The policy's dial between reward and accuracy, as far as it is set; {} if it has none."""
+        found = {name: getattr(self.policy, name, None) for name in POLICY_DIAL}
+        if found["information_kept"] is None:
+            found = {"reward_weight": found["reward_weight"]}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def with_dial(self, dial: Mapping[str, Any]) -> Configuration:
+        """Return a copy of the configuration whose policy has this dial, in the form of `dial`."""
+        policy: Any = self.policy
+        if isinstance(policy, DialPolicy):
+            unset = {one.name: one.default for one in dataclasses.fields(policy) if one.name in POLICY_DIAL}
+            changed = unset | dict(dial)
+        else:
+            changed = dict(dial)
+            for name in changed:
+                if getattr(policy, name, None) is None:
+                    raise InvalidInput(f"{type(policy).__name__} has no {name} that could be changed")
+        return dataclasses.replace(self, policy=dataclasses.replace(policy, **changed))
 
     def checked_reward(self, reward: Any) -> float:
         """Return a reward as a float; raise if it is outside the declared range."""
@@ -180,11 +196,39 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def checked_settings(
-    *, arms: Any, policy: Any, reward_weight: Any, floor: Any, **others: Any
+    *, arms: Any, policy: Any, floor: Any, **others: Any
 ) -> tuple[Configuration, list[tuple[str, float]]]:
     """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
-    configuration = checked_configuration(policy=policy_or_recommended(policy, reward_weight=reward_weight), **others)
-    return configuration, checked_arms(arms, floor, configuration.control, configuration.control_share)
+    given = {name: others.pop(name) for name in DIAL}
+    dial = {name: value for name, value in given.items() if value is not None}
+    if policy is not None or not dial:
+        configuration = checked_configuration(policy=policy_or_recommended(policy, **dial), **others)
+        return configuration, checked_arms(arms, floor, configuration.control, configuration.control_share)
+    stated = stated_dial(dial)
+    # What a goal takes is known only when all the rest is checked; until then, keep everything.
+    first = settled_dial(stated, {}, lambda _: 1.0)
+    configuration = checked_configuration(policy=recommended(**first), **others)
+    pairs = checked_arms(arms, floor, configuration.control, configuration.control_share)
+
+    def kept_for(about: str) -> float:
+        return _kept_at_first(configuration, [share for _, share in pairs], stated, about)
+
+    return configuration.with_dial(settled_dial(stated, {}, kept_for)), pairs
+
+
+def _kept_at_first(configuration: Configuration, floors: list[float], goal: dict[str, Any], about: str) -> float:
+    """Return the information that a goal takes if all arms spread as widely as the declared range allows."""
+    if configuration.reward_range is None:
+        raise InvalidInput.of("half_width", "needs the range of rewards", goal["half_width"], hint=Hint.GIVE_RANGE)
+    low, high = configuration.reward_range
+    return kept_for_goal(
+        np.full(len(floors), 0.5 * high - 0.5 * low),
+        np.array(floors),
+        half_width=goal["half_width"],
+        units=goal["units"],
+        about=about,
+        failure_probability=configuration.failure_probability,
+    )
 
 
 def checked_configuration(**given: Any) -> Configuration:

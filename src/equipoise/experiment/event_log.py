@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def read_event(row: Sequence[Any], names: list[str]) -> Event:
     """Return an event from a row of the log, given the names of the arms."""
-    number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details, *_ = row
+    number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details, *chain = row
+    *_, weight = chain
     return Event(
         number=number,
         kind=kind,
@@ -36,6 +37,7 @@ def read_event(row: Sequence[Any], names: list[str]) -> Event:
         counted=None if counted is None else bool(counted),
         replaced=replaced,
         details={} if details is None else json.loads(details),
+        reward_weight=weight,
     )
 
 

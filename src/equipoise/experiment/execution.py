@@ -115,7 +115,8 @@ def create(
     state.decider  # noqa: B018  (raises if the policy does not fit the arms)
     first = Plan(state, touched=set(range(len(state.names))))
     text = state.configuration.to_json()
-    created = (1, "created", state.created_at, checked_who(who), *[None] * 8, json.dumps(details, allow_nan=False))
+    text_of_details = json.dumps(details, allow_nan=False)
+    created = (1, "created", state.created_at, checked_who(who), *[None] * 8, text_of_details, None)
     first.events.append(created)
 
     def work(transaction: Transaction) -> int:

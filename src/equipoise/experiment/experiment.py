@@ -90,6 +90,11 @@ class Experiment:
         arms: Sequence[str],
         policy: Policy | None = None,
         reward_weight: float | None = None,
+        information_kept: float | None = None,
+        information_about: str | None = None,
+        smallest_difference: float | None = None,
+        half_width: float | None = None,
+        units: int | None = None,
         seed: int | None = None,
         floor: float | Sequence[float] | Mapping[str, float] = 0.0,
         control: str | None = None,
@@ -104,7 +109,7 @@ class Experiment:
         metadata: Mapping[str, Any] | None = None,
         who: str | None = None,
     ) -> Experiment:
-        """Make an experiment; what is given here cannot be changed later, except the policy's weight and the arms.
+        """Make an experiment; what is given here cannot be changed later, except the policy's dial and the arms.
 
         Parameters
         ----------
@@ -119,6 +124,20 @@ class Experiment:
         reward_weight : float, optional
             Instead of a policy: the dial between reward (1) and accuracy (0) of the one we recommend, `PooledBalance`
             with assignments that are drawn at random.
+        information_kept : float, optional
+            The dial in other words, instead of `reward_weight`: the most reward such that the experiment stays as
+            accurate as the best design with this share of the units. 1 is all accuracy, towards 0 all reward; 1 divided
+            by it is the price in units.
+        information_about : {"average", "every-arm", "best-arm"}, optional
+            What that accuracy is about: the average error of the arms (the default), every arm, or which arm is best.
+        smallest_difference : float, optional
+            For "best-arm": differences between means below this count as this; a twentieth of the typical spread by
+            default.
+        half_width, units : float and int, optional
+            A goal instead of `information_kept`: the half-width that every arm's confidence interval should have after
+            this many units; with ``information_about="average"``, that their average should have. It becomes the share
+            of the information that it takes if the arms spread as widely as `reward_range` allows (half of the range
+            each); a goal out of reach is refused (`GoalOutOfReach`).
         seed : int, optional
             What the random numbers depend on; drawn and logged if it is not given.
         floor : float, one per arm, or by arm's name
@@ -298,6 +317,45 @@ class Experiment:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
         self._backend.run(commands.ChangeWeight(reward_weight))
 
+    def change_dial(
+        self,
+        *,
+        reward_weight: float | None = None,
+        information_kept: float | None = None,
+        information_about: str | None = None,
+        smallest_difference: float | None = None,
+        half_width: float | None = None,
+        units: int | None = None,
+    ) -> None:
+        """Set the policy's dial between reward and accuracy in any way, from the next decision on.
+
+        Parameters
+        ----------
+        reward_weight : float, optional
+            The weight, from accuracy (0) to reward (1).
+        information_kept : float, optional
+            Or the share of the information to keep, from reward (towards 0) to accuracy (1); see `create`.
+        information_about : {"average", "every-arm", "best-arm"}, optional
+            What it is about; if that is not given, what it was about before, or else "average". A goal is about
+            "every-arm" unless it is stated to be about the "average".
+        smallest_difference : float, optional
+            For "best-arm": differences between means below this count as this.
+        half_width, units : float and int, optional
+            Or a goal: the half-width that every arm's confidence interval (or the average) should have after this many
+            units, those so far included. It becomes the share of the information that it takes by the present
+            estimates; a goal out of reach is refused (`GoalOutOfReach`).
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], reward_weight=0.8, seed=1)
+        >>> experiment.change_dial(information_kept=0.7, information_about="every-arm")
+        >>> experiment.configuration.policy
+        PooledBalance(information_kept=0.7, information_about='every-arm', tracking='windowed')
+        """
+        stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
+        self._backend.run(commands.ChangeDial(*stated))
+
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
         self._backend.run(commands.Settle())
@@ -354,8 +412,19 @@ class Experiment:
         """Return counts and means at evenly spaced events, for charts."""
         return self._backend.history(checks.whole_number("points", points, 1, 100_000))
 
-    def what_if(self, reward_weight: float) -> WhatIf:
-        """Return the allocation another weight would ask for now, and its price in reward and error.
+    def what_if(
+        self,
+        reward_weight: float | None = None,
+        *,
+        information_kept: float | None = None,
+        information_about: str | None = None,
+        smallest_difference: float | None = None,
+        half_width: float | None = None,
+        units: int | None = None,
+    ) -> WhatIf:
+        """Return the allocation another dial would ask for now, and its price in reward and error.
+
+        The parameters are those of `change_dial`; nothing is changed.
 
         Examples
         --------
@@ -367,8 +436,12 @@ class Experiment:
         >>> other = experiment.what_if(0.9)
         >>> round(other.reward_change, 3), round(other.error_ratio, 2)
         (0.195, 1.54)
+        >>> other = experiment.what_if(information_kept=0.5)
+        >>> round(other.reward_weight, 3), {arm: round(share, 3) for arm, share in other.allocation.items()}
+        (0.81, {'a': 0.116, 'b': 0.884})
         """
-        return self._backend.what_if(checks.number_between("reward_weight", reward_weight, 0, 1))
+        stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
+        return self._backend.what_if(commands.ChangeDial(*stated).stated())
 
     def verify(self) -> Verification:
         """Check that nothing was lost or changed.

@@ -29,17 +29,19 @@ COLUMNS = (
     "assigned_at",
     "probability",
     "forced",
+    "reward_weight",
     "reward",
     "rewarded_at",
     "state",
     "counted_reward",
     "attributes",
 )
-"""`reward` is as reported or corrected; `counted_reward` is what is in the estimates, which may be a default."""
+"""`reward_weight` is the one that the policy solved for to decide, if it did; `reward` is as reported or corrected;
+`counted_reward` is what is in the estimates, which may be a default."""
 
 _SELECT = """
-SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, x.number, c.number,
-    a.details
+SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, a.reward_weight, r.reward, r.at,
+    x.number, c.number, a.details
 FROM events AS a
 LEFT JOIN events AS r {by_unit} ON r.experiment = a.experiment AND r.unit = a.unit AND r.kind = 'rewarded'
 LEFT JOIN events AS x {by_unit} ON x.experiment = a.experiment AND x.unit = a.unit AND x.kind = 'expired'
@@ -91,7 +93,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
     for rows in transaction.stream(_SELECT.format(by_unit=transaction.database.by_unit), experiment):
         piece = []
         for row in rows:
-            decision, unit, arm, at, probability, forced, told, told_at, expired, counted, details = row
+            decision, unit, arm, at, probability, forced, weight, told, told_at, expired, counted, details = row
             unit_state = WAITING
             for event, happened in ((EXPIRED, expired), (REWARDED, told_at), (COUNTED, counted)):
                 if happened is not None:
@@ -110,6 +112,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
                     instant(at),
                     probability,
                     bool(forced),
+                    weight,
                     reward,
                     None if told_at is None else instant(told_at),
                     meaning.name,
@@ -145,8 +148,9 @@ def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
     from polars.io.plugins import register_io_source
 
     instants = pl.Datetime("us", "UTC")
-    kinds: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64, instants, pl.String)
-    schema = pl.Schema(dict(zip(COLUMNS, (*kinds, pl.Float64, pl.String), strict=True)))
+    assigned: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64)
+    rewarded: Any = (pl.Float64, instants, pl.String, pl.Float64, pl.String)
+    schema = pl.Schema(dict(zip(COLUMNS, (*assigned, *rewarded), strict=True)))
     count = 0
 
     def frames(*_: Any) -> Iterator[Any]:

@@ -41,10 +41,10 @@ def append_events(transaction: Transaction, experiment: int, state: State, event
     """Write events, given without their columns of the chain, and link them; `state` keeps the last hash."""
     salts = os.urandom(_SALT_BYTES * len(events))
     rows, last = [], state.hash
-    for start, event in zip(range(0, len(salts), _SALT_BYTES), events, strict=True):
+    for start, (*event, weight) in zip(range(0, len(salts), _SALT_BYTES), events, strict=True):
         salt = salts[start : start + _SALT_BYTES] if _is_personal(event) else None
-        last = _hash(last, event, salt, None)
-        rows.append((*event, salt, None, last))
+        last = _hash(last, event, salt, None, weight)
+        rows.append((*event, salt, None, last, weight))
     transaction.put(schema.events, experiment, rows)
     state.hash = last
 
@@ -56,7 +56,7 @@ def erase_unit(transaction: Transaction, experiment: int, unit: str) -> str:
     """
     name = f"erased-{secrets.token_hex(8)}"
     for event in transaction.execute(_OF_UNIT, experiment, unit):
-        *plain, salt, commitment, _ = event
+        *plain, salt, commitment, _, _ = event
         if salt is not None:
             commitment = _commitment(salt, unit, plain[_DETAILS])
         transaction.execute(_ERASE, name, commitment, experiment, event[0])
@@ -78,8 +78,8 @@ def verify_chain(transaction: Transaction, experiment: int) -> Chain:
     for rows in transaction.stream(_SELECT, experiment):
         for row in rows:
             number, unit = row[0], row[_UNIT]
-            *event, salt, commitment, recorded = row
-            if not _fits(last, event, salt, commitment, recorded, is_chained=number >= first):
+            *event, salt, commitment, recorded, weight = row
+            if not _fits(last, event, salt, commitment, recorded, weight, is_chained=number >= first):
                 raise VerificationFailed(
                     f"event {number} does not fit its hash: it, or one before it, is not what was written",
                     event=number,
@@ -102,6 +102,7 @@ def _fits(
     salt: bytes | None,
     commitment: bytes | None,
     recorded: bytes | None,
+    weight: float | None,
     *,
     is_chained: bool,
 ) -> bool:
@@ -109,7 +110,7 @@ def _fits(
     if not is_chained:
         return recorded is None
     try:
-        return recorded == _hash(last, event, salt, commitment)
+        return recorded == _hash(last, event, salt, commitment, weight)
     except TypeError:  # a value of the wrong type, which SQLite's columns can hold
         return False
 
@@ -123,8 +124,10 @@ def _commitment(salt: bytes, unit: str, details: str | None) -> bytes:
     return blake2b(salt + _pack((unit, details)), digest_size=_HASH_BYTES).digest()
 
 
-def _hash(last: bytes | None, event: Sequence[Any], salt: bytes | None, commitment: bytes | None) -> bytes:
-    """Return the hash of an event after the event with the hash `last`."""
+def _hash(
+    last: bytes | None, event: Sequence[Any], salt: bytes | None, commitment: bytes | None, weight: float | None = None
+) -> bytes:
+    """Return the hash of an event after the event with the hash `last`; it covers a weight only where there is one."""
     number, kind, at, who, unit, arm, decision, reward, probability, forced, counted, replaced, details = event
     if salt is not None:
         commitment = _commitment(salt, unit, details)
@@ -134,4 +137,5 @@ def _hash(last: bytes | None, event: Sequence[Any], salt: bytes | None, commitme
     reward = None if reward is None else reward + 0.0
     replaced = None if replaced is None else replaced + 0.0
     fields = (last, number, kind, at, who, commitment, arm, decision, reward, probability, forced, counted, replaced)
-    return blake2b(_pack((*fields, details)), digest_size=_HASH_BYTES).digest()
+    more = (details,) if weight is None else (details, weight + 0.0)
+    return blake2b(_pack((*fields, *more)), digest_size=_HASH_BYTES).digest()

@@ -140,6 +140,7 @@ class Draft:
         counted: bool | None = None,
         replaced: float | None = None,
         details: dict[str, Any] | None = None,
+        weight: float | None = None,
     ) -> None:
         """Append an event; an event of a unit carries its arm and decision."""
         self.state.n_events += 1
@@ -159,6 +160,7 @@ class Draft:
                 None if counted is None else int(counted),
                 replaced,
                 None if details is None else json.dumps(details, allow_nan=False),
+                weight,
             )
         )
         position = arm if unit is None else unit.arm
@@ -245,10 +247,10 @@ def ask(draft: Draft, request: Ask) -> Assignment:
         refuse_dots("unit", name)
         state = draft.state
         decision = state.n_decisions
-        arm, probability, forced, _ = draft.next_decision()
+        arm, probability, forced, weight = draft.next_decision()
         unit = draft.units[name] = Unit(arm, decision, draft.now, probability, forced)
         details = None if request.attributes is None else {"attributes": request.attributes}
-        draft.log("assigned", request.who, name, unit, details=details)
+        draft.log("assigned", request.who, name, unit, details=details, weight=weight)
         state.stats.assign(arm)
         state.n_decisions += 1
         draft.expect(name, unit)
@@ -377,4 +379,5 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.ResumeArm: changes.resume_arm,
     commands.RetireArm: changes.retire_arm,
     commands.ChangeWeight: changes.change_weight,
+    commands.ChangeDial: changes.change_dial,
 }

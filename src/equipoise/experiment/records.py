@@ -104,7 +104,7 @@ class Event:
         Position in the log of the experiment, from 1.
     kind : str
         created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
-        arm_paused, arm_resumed, arm_retired, weight_changed or rebuilt.
+        arm_paused, arm_resumed, arm_retired, weight_changed, dial_changed or rebuilt.
     at : datetime
         Time of the event, in UTC.
     who : str or None
@@ -121,6 +121,8 @@ class Event:
         The reward that left the estimates with this event.
     details : dict
         Attributes of an assignment, reason of a correction, settings of a new experiment or a change.
+    reward_weight : float or None
+        The weight that the policy solved for to decide this assignment; None where it was stated, or none was needed.
     """
 
     number: int
@@ -136,6 +138,7 @@ class Event:
     counted: bool | None
     replaced: float | None
     details: dict[str, Any]
+    reward_weight: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data that JSON can hold."""
@@ -259,6 +262,11 @@ class Status:
         Confidence of each arm's interval, for all times together.
     average_reward : float or None
         Average of all rewards in the estimates.
+    reward_weight : float or None
+        The weight between reward and accuracy now: as stated, or as solved for to keep the stated information. None if
+        the policy has none, if no weight leads to its shares, or before there are estimates.
+    information_kept, information_about : float and str, or None
+        The share of the information to keep, and about what, if that is how the dial is set.
     """
 
     name: str
@@ -282,6 +290,9 @@ class Status:
     confidence: float
     arms: tuple[ArmStatus, ...]
     stopping: tuple[Progress, ...]
+    reward_weight: float | None = None
+    information_kept: float | None = None
+    information_about: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""
@@ -291,37 +302,47 @@ class Status:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Another weight compared with the present one, on the present estimates.
+    """Another dial compared with the present one, on the present estimates.
 
     Attributes
     ----------
-    reward_weight, present_weight : float
-        The other weight, and that of the experiment.
+    reward_weight, present_weight : float or None
+        The other weight, and that of the experiment: as stated, or as solved for to keep the stated information; None
+        if no weight leads to the allocation.
     allocation, present_allocation : dict of float by arm
-        Shares that each weight asks for, floors included.
+        Shares that each dial asks for, floors included.
     reward, present_reward : float
         Expected reward per unit under each, in the unit of the rewards.
     error, present_error : float
         The objective's error under each; times 1 / sqrt(units) it is the expected error of an arm's mean.
+    dial, present_dial : dict
+        How each is set: `reward_weight`, or `information_kept` and `information_about`.
+    information, present_information : dict of float
+        The share of the information that each allocation keeps about "average", "every-arm" and "best-arm", compared
+        with the best design for it. Divide 1 by it for the price: how many times as many units take the same accuracy.
     """
 
-    reward_weight: float
-    present_weight: float
+    reward_weight: float | None
+    present_weight: float | None
     allocation: dict[str, float]
     present_allocation: dict[str, float]
     reward: float
     present_reward: float
     error: float
     present_error: float
+    dial: dict[str, Any] = dataclasses.field(default_factory=dict)
+    present_dial: dict[str, Any] = dataclasses.field(default_factory=dict)
+    information: dict[str, float] = dataclasses.field(default_factory=dict)
+    present_information: dict[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def reward_change(self) -> float:
-        """Gain in reward per unit under the other weight."""
+        """Gain in reward per unit under the other dial."""
         return self.reward - self.present_reward
 
     @property
     def error_ratio(self) -> float:
-        """Error under the other weight, as a multiple of the present one."""
+        """Error under the other dial, as a multiple of the present one."""
         return self.error / self.present_error if self.present_error else math.inf
 
 

@@ -21,12 +21,14 @@ from equipoise.errors import (
     InvalidInput,
     RewardsHeld,
     StoreMismatch,
+    TooFewRewards,
     UnknownArm,
     UnknownName,
     WindowsOpen,
 )
 from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
 from equipoise.experiment.decider import Decider
+from equipoise.experiment.dial import kept_for_goal, settled_dial
 from equipoise.kernels import exact_digits, keeps_exact_sums
 from equipoise.kernels.exact_digits import ExactSums
 from equipoise.stats import ArmStats
@@ -260,7 +262,16 @@ def keep_state(store: Store, experiment: int, state: State) -> None:
 
 _STATE_AFTER = {"paused": PAUSED, "resumed": ENROLLING, "stopped": STOPPED, "finished": FINISHED}
 _ARM_STATE_AFTER = {"arm_paused": PAUSED, "arm_resumed": ACTIVE, "arm_retired": RETIRED}
-KINDS = ("created", *UNIT_EVENTS, *_STATE_AFTER, "arm_added", *_ARM_STATE_AFTER, "weight_changed", "rebuilt")
+KINDS = (
+    "created",
+    *UNIT_EVENTS,
+    *_STATE_AFTER,
+    "arm_added",
+    *_ARM_STATE_AFTER,
+    "weight_changed",
+    "dial_changed",
+    "rebuilt",
+)
 """Every kind of event in a log."""
 
 
@@ -287,7 +298,9 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
             [*state.names, details["name"]], [*state.arm_states, ACTIVE], [*state.floors, float(details["floor"])]
         )
     elif kind == "weight_changed":
-        state.set_configuration(state.configuration.with_weight(details["reward_weight"]))
+        state.set_configuration(state.configuration.with_dial({"reward_weight": details["reward_weight"]}))
+    elif kind == "dial_changed":
+        state.set_configuration(state.configuration.with_dial(details["dial"]))
     elif kind != "rebuilt":  # which makes other processes reload the tables, and changes nothing else
         raise InvalidInput(f"unknown kind of event {kind!r}; known are {', '.join(KINDS)}")
 
@@ -390,11 +403,51 @@ def retire_arm(draft: Draft, request: commands.RetireArm) -> None:
 def change_weight(draft: Draft, request: commands.ChangeWeight) -> None:
     """Change the policy's weight."""
     draft.require_unfinished()
-    before = draft.state.configuration.reward_weight
-    if before is not None and before == request.reward_weight:
+    _turn(draft, request, {"reward_weight": float(request.reward_weight)})
+
+
+def change_dial(draft: Draft, request: commands.ChangeDial) -> None:
+    """Set the policy's dial in any way."""
+    draft.require_unfinished()
+    stated = request.stated()
+    goal = {name: stated[name] for name in ("half_width", "units") if name in stated}
+    _turn(draft, request, dial_from(draft.state, stated), {"goal": goal} if goal else {})
+
+
+def _turn(draft: Draft, request: commands.Request, dial: dict[str, Any], more: dict[str, Any] | None = None) -> None:
+    """Set the policy's dial; from one weight to another, the event is the one that there was before other dials."""
+    before, after = draft.state.configuration.dial, draft.state.configuration.with_dial(dial).dial
+    if before == after:
         return
-    _change(draft, "weight_changed", request, details={"reward_weight": float(request.reward_weight), "was": before})
+    if set(before) == set(after) == {"reward_weight"}:
+        _change(draft, "weight_changed", request, details=after | {"was": before["reward_weight"]})
+    else:
+        _change(draft, "dial_changed", request, details={"dial": after, "was": before} | (more or {}))
     draft.plan.configured = draft.state.n_events
+
+
+def dial_from(state: State, stated: dict[str, Any]) -> dict[str, Any]:
+    """Return the dial that a policy takes, from what is stated; a goal is judged by the present estimates."""
+
+    def kept_for(about: str) -> float:
+        half_width, units = stated["half_width"], stated["units"]
+        if units < state.stats.n_assigned:
+            raise InvalidInput.of("units", f"must be at least {state.stats.n_assigned:,}, the units so far", units)
+        decider = state.decider
+        std = state.stats.std[decider.active]
+        if not np.isfinite(std).all():
+            raise too_few_rewards(state)
+        failure = state.configuration.failure_probability
+        return kept_for_goal(
+            std, decider.share, half_width=half_width, units=units, about=about, failure_probability=failure
+        )
+
+    return settled_dial(stated, state.configuration.dial, kept_for)
+
+
+def too_few_rewards(state: State) -> TooFewRewards:
+    """Return the error for a call that needs an estimate of every arm in play."""
+    return TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
 
 
 def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: str | None, after: str) -> None:

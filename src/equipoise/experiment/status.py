@@ -1,4 +1,4 @@
-"""Compute the status of an experiment, compare weights (`what_if`), describe its settings, and list a store."""
+"""Compute the status of an experiment, compare dials (`what_if`), describe its settings, and list a store."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise._types import FloatArray
-from equipoise.errors import TooFewRewards
 from equipoise.experiment.decider import Decider
+from equipoise.experiment.dial import information_in
 from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
+from equipoise.experiment.state import dial_from, too_few_rewards
 from equipoise.objective_families import ROOT_MEAN_SQUARE
+from equipoise.policies.dial import DialPolicy
 from equipoise.store.schema import instant, microseconds
 from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
 from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN
@@ -97,6 +99,9 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
         confidence=1 - configuration.failure_probability,
         arms=tuple(arms),
         stopping=(),
+        reward_weight=_weight(state, state.decider),
+        information_kept=configuration.dial.get("information_kept"),
+        information_about=configuration.dial.get("information_about"),
     )
     return dataclasses.replace(status, stopping=tuple(rule.progress(status) for rule in configuration.stopping))
 
@@ -126,27 +131,48 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def what_if(state: State, reward_weight: float) -> WhatIf:
-    """Compare another weight with the present one, on the present estimates."""
-    configuration = state.configuration.with_weight(reward_weight)
-    other = _measured(state, Decider(configuration, state.arm_states, state.floors))
-    present = _measured(state, state.decider)
-    weights = float(reward_weight), float(state.configuration.reward_weight or 0.0)
-    (allocation, reward, error), (present_allocation, present_reward, present_error) = other, present
-    return WhatIf(*weights, allocation, present_allocation, reward, present_reward, error, present_error)
+def _weight(state: State, decider: Decider) -> float | None:
+    """Return the weight between reward and accuracy, which a policy may have to solve for."""
+    if isinstance(decider.policy, DialPolicy):
+        return decider.policy.weight(state.stats.only(decider.active))
+    return state.configuration.reward_weight
 
 
-def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, float]:
-    """Return the allocation that a decider steers towards, with its reward and error."""
+def what_if(state: State, stated: dict[str, Any]) -> WhatIf:
+    """Compare another dial with the present one, on the present estimates."""
+    configuration = state.configuration.with_dial(dial_from(state, stated))
+    decider = Decider(configuration, state.arm_states, state.floors)
+    other, present = _measured(state, decider), _measured(state, state.decider)
+    (allocation, reward, error, information), (now_allocation, now_reward, now_error, now_information) = other, present
+    return WhatIf(
+        reward_weight=_weight(state, decider) if configuration.reward_weight is None else configuration.reward_weight,
+        present_weight=_weight(state, state.decider),
+        allocation=allocation,
+        present_allocation=now_allocation,
+        reward=reward,
+        present_reward=now_reward,
+        error=error,
+        present_error=now_error,
+        dial=configuration.dial,
+        present_dial=state.configuration.dial,
+        information=information,
+        present_information=now_information,
+    )
+
+
+def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, float, dict[str, float]]:
+    """Return the allocation that a decider steers towards, with its reward, its error and the information it keeps."""
     target = decider.target(state.stats)
     if target is None:
-        raise TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
+        raise too_few_rewards(state)
     active = decider.active
     shares, mean, std = target[active], state.stats.mean[active], state.stats.std[active]
     objective = getattr(decider.policy, "objective", ROOT_MEAN_SQUARE)
     error = float(objective.error(shares, std)) if hasattr(objective, "error") else np.nan
     allocation = dict(zip(state.names, target.tolist(), strict=True))
-    return allocation, state.configuration.sign * float(shares @ mean), error
+    difference = getattr(decider.policy, "smallest_difference", None)
+    information = information_in(shares, mean, std, objective, difference)
+    return allocation, state.configuration.sign * float(shares @ mean), error, information
 
 
 def summaries(store: Store) -> list[ExperimentSummary]:

@@ -140,7 +140,7 @@ def _differ(what: str, expected: Any, got: Any) -> None:
 
 _SELECT = """
 SELECT number, kind, unit, COALESCE(arm, -1), COALESCE(decision, -1), reward, probability, COALESCE(forced, 0),
-    COALESCE(counted, 0), replaced, CASE WHEN unit IS NULL THEN details END, at
+    COALESCE(counted, 0), replaced, reward_weight, CASE WHEN unit IS NULL THEN details END, at
 FROM events WHERE experiment = ? ORDER BY number
 """
 
@@ -197,7 +197,7 @@ class Replay:
     def feed(self, rows: Sequence[Sequence[Any]]) -> None:
         """Replay the next events."""
         columns = tuple(zip(*rows, strict=True))
-        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = columns
+        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, weight, _, _ = columns
         if self.n_events + 1 != number[0] or number[-1] - number[0] + 1 != len(rows):
             expected = np.arange(self.n_events + 1, self.n_events + 1 + len(rows))
             at = int(np.flatnonzero(expected != np.array(number))[0])
@@ -212,6 +212,7 @@ class Replay:
             np.array(forced, np.int64),
             np.array(counted, np.int64),
             np.array(replaced, np.float64),
+            np.array(weight, np.float64),
         )
         self._make_room(len(rows))
         at = 0
@@ -272,7 +273,7 @@ class Replay:
                     self._check_version(self._state.configuration.kernels)
             else:
                 apply_change(self._state, kind, arm, data)
-            if kind == "weight_changed":
+            if kind in ("weight_changed", "dial_changed"):
                 self.configured = number
             self._prepare(self._state)
         except VerificationFailed:
@@ -324,16 +325,19 @@ class Replay:
 
     def _compare(self, row: Sequence[Any]) -> None:
         """Compare one decision of a policy written in Python."""
-        _, _, _, arm, decision, _, probability, forced, *_ = row
+        _, _, _, arm, decision, _, probability, forced, _, _, weight, *_ = row
         if decision != self.n_decisions:
             return  # the compiled replay reports this
         state = self.state
-        if (arm, probability, bool(forced)) != state.decider.decide(state.stats, decision)[:3]:
+        *expected, solved = state.decider.decide(state.stats, decision)
+        if [arm, probability, bool(forced)] != expected:
             self._explain(row, log_replay.BAD_ARM)
+        if weight != solved:
+            self._explain(row, log_replay.BAD_WEIGHT)
 
     def _explain(self, row: Sequence[Any], why: int) -> None:
         """Raise `VerificationFailed` with the expected value and the one found."""
-        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, _, _ = row
+        number, kind, unit, arm, decision, reward, probability, forced, counted, replaced, weight, _, _ = row
         state = self.state
         where = f"({kind}, unit {unit!r})"
         if why in (log_replay.BAD_ARM, log_replay.BAD_PROBABILITY, log_replay.BAD_FORCED) and kind == "assigned":
@@ -341,6 +345,9 @@ class Replay:
             got = f"{self._arm(arm)} with probability {probability!r}{', forced' * bool(forced)}"
             expected = f"{self._arm(wanted)} with probability {chance!r}{', forced' * was_forced}"
             self._differ(number, f"{where} should assign {expected}", got)
+        if why == log_replay.BAD_WEIGHT:
+            *_, solved = state.decider.decide(state.stats, self.n_decisions)
+            self._differ(number, f"{where} should be decided by {_weight(solved)}", _weight(weight))
         if why == log_replay.BAD_ARM:
             known = 0 <= decision < self.n_decisions
             expected = self._arm(int(self.units.arm[decision])) if known else "an arm that exists"
@@ -368,6 +375,10 @@ class Replay:
         )
 
 
+def _weight(weight: float | None) -> str:
+    return "no reward weight that was solved for" if weight is None else f"reward weight {weight!r}"
+
+
 _ASSIGNED = "SELECT decision, at, unit, arm FROM events WHERE experiment = ? AND kind = 'assigned' ORDER BY number"
 
 
@@ -388,7 +399,7 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
     state = replay.state
     state.n_events += 1
     state.hash = last
-    append_events(transaction, experiment, state, [(state.n_events, "rebuilt", now, who, *[None] * 9)])
+    append_events(transaction, experiment, state, [(state.n_events, "rebuilt", now, who, *[None] * 10)])
     transaction.put(schema.arms, experiment, [state.arm_row(i, state.n_events) for i in range(len(state.names))])
     transaction.configure(experiment, state.configuration.to_json(), state.n_events)
     transaction.forget_all_pending(experiment)

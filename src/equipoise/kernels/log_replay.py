@@ -32,12 +32,16 @@ COMPARE, PAUSE, TRUST = 0, 1, 2
     BAD_REPLACED,
     BAD_REWARD,
     CLOSED,
-) = range(12)
+    BAD_WEIGHT,
+) = range(13)
 """Why a replay stopped: at the end, at an unknown event, or at the first difference."""
 
 
 class Events(NamedTuple):
-    """A slice of the log, one entry per event; `replaced` is NaN where no reward was removed from the estimates."""
+    """A slice of the log, one entry per event.
+
+    `replaced` is NaN where no reward was removed from the estimates, `weight` where no weight was solved for.
+    """
 
     kind: IntArray
     unit: IntArray
@@ -48,6 +52,7 @@ class Events(NamedTuple):
     forced: IntArray
     counted: IntArray
     replaced: FloatArray
+    weight: FloatArray
 
 
 class Lives(NamedTuple):
@@ -128,7 +133,7 @@ def replay(
     """
     kinds, unit_of, arms, decisions = events.kind, events.unit, events.arm, events.decision
     rewards, probabilities, forced_flags = events.reward, events.probability, events.forced
-    counted_flags, replaced_values = events.counted, events.replaced
+    counted_flags, replaced_values, weights = events.counted, events.replaced, events.weight
     owner, arm_of, state_of, reward_of = units.unit, units.arm, units.state, units.reward
     assigned, pulls, mean, std = tally.assigned, tally.pulls, tally.mean, tally.std
     sums, digits, counters = tally.sums, tally.digits, tally.counters
@@ -147,7 +152,7 @@ def replay(
             if not enrolling:
                 return at, CLOSED, n_decisions
             if mode == COMPARE:
-                wanted, probability, forced, _ = next_assignment(
+                wanted, probability, forced, weight = next_assignment(
                     rule, design, warm_up, seed, decision, assigned, pulls, mean, std
                 )
                 if wanted != arm:
@@ -156,6 +161,8 @@ def replay(
                     return at, BAD_PROBABILITY, n_decisions
                 if forced != (forced_flags[at] != 0):
                     return at, BAD_FORCED, n_decisions
+                if weight != weights[at] and not (np.isnan(weight) and np.isnan(weights[at])):
+                    return at, BAD_WEIGHT, n_decisions
             owner[decision], arm_of[decision] = unit_of[at], arm
             state_of[decision], reward_of[decision] = WAITING, np.nan
             assigned[arm] += 1

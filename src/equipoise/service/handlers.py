@@ -152,7 +152,8 @@ def _method(endpoint: Endpoint) -> Handler:
     call = action(endpoint.verb)
 
     async def handler(service: Service, exchange: Exchange) -> Answer:
-        given = {} if exchange.data is None else msgspec.structs.asdict(exchange.data)
+        fields = {} if exchange.data is None else msgspec.structs.asdict(exchange.data)
+        given = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
 
         def work(experiment: Experiment) -> bytes:
             return encode(call(experiment, *exchange.names[1:], **given))

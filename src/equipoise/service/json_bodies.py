@@ -80,9 +80,10 @@ def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
     """
     data: dict[str, Any] = dict(given)
     for name, hint in get_type_hints(kind).items():
-        if name in data and hint in (int, float):
+        number = next((one for one in (hint, *get_args(hint)) if one in (int, float)), None)
+        if name in data and number is not None:
             try:
-                data[name] = hint(data[name])
+                data[name] = number(data[name])
             except ValueError:
                 continue  # the struct refuses it below
     try:
@@ -238,10 +239,15 @@ def _sentence(error: Exception, data: Any, kind: Any) -> str:
         where = f"{place}.{field[2]}" if place else field[2]
         return visible(f"{where}: {'field required' if field[1] == 'missing required' else 'unknown field'}")
     if text.startswith("Invalid enum value"):
-        text = f"Expected {' or '.join(map(repr, get_args(get_type_hints(kind)[place])))}"
+        text = f"Expected {' or '.join(map(repr, _choices(get_type_hints(kind)[place])))}"
     text, _, kind_got = re.sub(r"`(.*?)`", lambda types: _json_types(types[1]), text).partition(", got ")
     got = (kind_got or "something else") if value is _UNSEEN else _short(value)
     return visible(f"{place or 'the body'}: {text[:1].lower()}{text[1:]}; got {got}")
+
+
+def _choices(hint: Any) -> list[str]:
+    """Return the texts that a field takes, which may be one part of a union."""
+    return [text for part in (hint, *get_args(hint)) for text in get_args(part) if isinstance(text, str)]
 
 
 def _json_types(types: str) -> str:

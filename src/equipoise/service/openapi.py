@@ -98,6 +98,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "withdraw": {"reason": "asked to leave"},
     "finish": {"anyway": False},
     "change_weight": {"reward_weight": 0.9},
+    "change_dial": {"information_kept": 0.7, "information_about": "every-arm"},
     "add_arm": {"name": "blocks", "floor": 0.05},
 }
 """An example body for each verb that has one."""
@@ -232,8 +233,10 @@ def _examples() -> dict[str, Any]:
         found["list"] = {"experiments": json_data(Experiment.list(store))}
         run("history", data={"points": 3})
         run("events_page", data={"after": 1, "limit": 2})
-        run("what_if", data={"reward_weight": 0.9})
-        for verb in ("describe", "status", "verify", "rebuild", "pause", "resume", "settle", "change_weight"):
+        run("what_if", data={"information_kept": 0.7})
+        for verb in ("describe", "status", "verify", "rebuild", "pause", "resume", "settle"):
+            run(verb)
+        for verb in ("change_weight", "change_dial"):
             run(verb)
         found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
         run("add_arm")

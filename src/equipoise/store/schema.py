@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-REVISION = "3"
+REVISION = "4"
 """The revision that this code reads and writes: the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
@@ -88,6 +88,7 @@ events = sa.Table(
     sa.Column("salt", sa.LargeBinary),
     sa.Column("commitment", sa.LargeBinary),  # only if unit and details were erased
     sa.Column("hash", sa.LargeBinary),
+    sa.Column("reward_weight", sa.Double),  # that a policy solved for to decide; none where the weight is stated
     sqlite_with_rowid=False,
 )
 

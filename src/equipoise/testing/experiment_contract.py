@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from equipoise import errors
 from equipoise.experiment import Budget, Deadline, DefaultReward, Precision
-from equipoise.policies import Fixed, Uniform
-from equipoise.testing.unit_contract import RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
+from equipoise.policies import Fixed, ThompsonBalance, Uniform
+from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 
 
 class Life(ExperimentCase):
@@ -42,6 +44,7 @@ class Life(ExperimentCase):
             lambda: experiment.tell("b", 1.0),
             lambda: experiment.correct("a", 2.0, "misread"),
             lambda: experiment.change_weight(0.1),
+            lambda: experiment.change_dial(information_kept=0.5),
             lambda: experiment.add_arm("cake"),
             lambda: experiment.pause_arm("pie"),
             experiment.resume,
@@ -167,6 +170,165 @@ class Life(ExperimentCase):
             experiment.change_weight(1.5)
         with refused(errors.InvalidInput, "no reward_weight"):
             self.create("other", policy=Uniform()).change_weight(0.5)
+
+    def test_a_weight_that_was_solved_for_is_logged_with_its_decision(self) -> None:
+        """It moves with the estimates; forced decisions need none, nor do those of a stated weight."""
+        experiment = self.create(policy=INFORMED)
+        self.play(experiment, 60)
+        experiment.ask_many([f"later-{i}" for i in range(5)])
+        assigned = [event for event in experiment.events() if event.kind == "assigned"]
+        assert [event.reward_weight is None for event in assigned] == [event.forced for event in assigned]
+        weights = {event.reward_weight for event in assigned} - {None}
+        assert len(weights) > 10
+        assert all(weight is not None and 0 <= weight <= 1 for weight in weights)
+        file = io.StringIO()
+        experiment.export(file, "jsonl")
+        rows = [json.loads(line) for line in file.getvalue().splitlines()]
+        assert [row["reward_weight"] for row in rows] == [event.reward_weight for event in assigned]
+        experiment.verify()
+        self.reopened(experiment).verify()
+        other = self.create("stated")
+        self.play(other, 20)
+        assert {event.reward_weight for event in other.events()} == {None}
+
+    def test_the_dial_can_be_set_in_any_way_and_the_log_says_when(self) -> None:
+        """From a weight to information and back; past decisions replay with the dial of their time."""
+        experiment = self.create()
+        self.play(experiment, 30)
+        experiment.change_dial(information_kept=0.5, information_about="best-arm", smallest_difference=0.1)
+        self.play(experiment, 10, first=30, seed=2)
+        experiment.change_dial(information_kept=0.7)  # about the same thing as before
+        experiment.change_dial(information_kept=0.7)
+        assert experiment.status().information_about == "best-arm"
+        self.play(experiment, 10, first=40, seed=3)
+        experiment.change_dial(information_kept=0.7, information_about="average")
+        self.play(experiment, 10, first=50, seed=4)
+        experiment.change_weight(0.9)
+        self.play(experiment, 10, first=60, seed=5)
+        experiment.change_dial(reward_weight=0.8)
+        experiment.change_dial(reward_weight=0.8)
+        best = {"information_about": "best-arm", "smallest_difference": 0.1}
+        steps: list[dict[str, Any]] = [
+            {"reward_weight": 0.6},
+            {"information_kept": 0.5} | best,
+            {"information_kept": 0.7} | best,
+            {"information_kept": 0.7, "information_about": "average"},
+            {"reward_weight": 0.9},
+        ]
+        events = [event for event in experiment.events() if event.kind in ("weight_changed", "dial_changed")]
+        assert [(event.details["was"], event.details["dial"]) for event in events[:-1]] == list(pairwise(steps))
+        assert (events[-1].kind, events[-1].details) == ("weight_changed", {"reward_weight": 0.8, "was": 0.9})
+        assert experiment.configuration.dial == {"reward_weight": 0.8}
+        experiment.verify()
+        again = self.reopened(experiment)
+        self.play(again, 5, first=70, seed=6)
+        again.verify()
+
+    def test_a_dial_that_cannot_be_set_is_refused(self) -> None:
+        """The message says what was expected; nothing is written."""
+        experiment = self.create()
+        wrong: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+            ({}, ("reward_weight or information_kept", "neither")),
+            ({"reward_weight": 0.5, "information_kept": 0.7}, ("reward_weight or information_kept", "0.5 and 0.7")),
+            ({"information_kept": 0}, ("information_kept", "got 0")),
+            ({"information_kept": 1.1}, ("information_kept", "got 1.1")),
+            ({"information_kept": "most"}, ("information_kept", "'most'")),
+            ({"information_kept": 0.5, "information_about": "all"}, ("information_about", "every-arm", "'all'")),
+            ({"information_kept": 0.5, "smallest_difference": 0.1}, ("smallest_difference", "best-arm")),
+            ({"reward_weight": 0.5, "information_about": "every-arm"}, ("information_about", "information_kept")),
+            ({"half_width": 0.1}, ("units is missing",)),
+            ({"half_width": 0.1, "units": 100, "reward_weight": 0.5}, ("half_width must be left out", "reward_weight")),
+            ({"half_width": 0.1, "units": 100, "information_about": "best-arm"}, ("every-arm, average", "best-arm")),
+        ]
+        for dial, words in wrong:
+            with refused(errors.InvalidInput, *words):
+                experiment.change_dial(**dial)
+            with refused(errors.InvalidInput, *words):
+                experiment.what_if(**dial)
+            with refused(errors.InvalidInput, *words):
+                self.create("never", policy=None, **dial)
+        with refused(errors.InvalidInput, "give a policy or information_kept"):
+            self.create("never", information_kept=0.7)
+        with refused(errors.TooFewRewards):
+            experiment.change_dial(half_width=0.1, units=100)
+        assert experiment.status().n_events == 1
+        assert len(self.listed()) == 1
+        for policy in (Uniform(), ThompsonBalance(reward_weight=0.5)):
+            other = self.create(type(policy).__name__, policy=policy)
+            with refused(errors.InvalidInput, "has no information_kept that could be changed"):
+                other.change_dial(information_kept=0.5)
+        other.change_dial(reward_weight=0.7)
+        assert other.configuration.reward_weight == 0.7
+
+    def test_a_goal_becomes_the_information_that_it_takes(self) -> None:
+        """At first by the widest spreads that the range allows, later by the estimates; or it is refused."""
+        goal: dict[str, Any] = {"half_width": 0.05, "units": 1200}
+        wide: dict[str, Any] = {"policy": None, "reward_range": (0, 1)}
+        experiment = self.create(**wide, **goal)
+        # 1.96^2 * 3 * 0.25 / (1200 * 0.05^2)
+        assert math.isclose(experiment.configuration.dial["information_kept"], 0.960365, rel_tol=1e-5)
+        assert experiment.configuration.dial["information_about"] == "every-arm"
+        with refused(errors.GoalOutOfReach, "half_width must be at least 0.0537", "1,000 units", "1,153 units"):
+            self.create("never", **wide, half_width=0.05, units=1000)
+        with refused(errors.InvalidInput, "half_width needs the range of rewards", "reward_range"):
+            self.create("never", policy=None, **goal)
+        for number in range(60):
+            experiment.tell(experiment.ask(f"unit-{number}").unit, 0.4 + 0.1 * (number % 3))
+        std = [arm.std or 0.0 for arm in experiment.status().arms]
+        with refused(errors.GoalOutOfReach, "half_width must be at least"):
+            experiment.change_dial(half_width=0.001, units=1200)
+        with refused(errors.InvalidInput, "units must be at least 60, the units so far"):
+            experiment.change_dial(half_width=0.05, units=59)
+        tried = experiment.what_if(half_width=0.02, units=300)
+        experiment.change_dial(half_width=0.02, units=300)
+        kept = 1.959964**2 * math.fsum(one**2 for one in std) / (300 * 0.02**2)
+        assert math.isclose(experiment.configuration.dial["information_kept"], kept, rel_tol=1e-5)
+        assert tried.dial == experiment.configuration.dial
+        last = list(experiment.events())[-1]
+        assert (last.kind, last.details["goal"]) == ("dial_changed", {"half_width": 0.02, "units": 300})
+        experiment.verify()
+
+    def test_the_status_shows_the_dial(self) -> None:
+        """A weight as stated, or as it is solved for to keep the information about the average."""
+        experiment = self.create(policy=INFORMED)
+        status = experiment.status()
+        assert (status.reward_weight, status.information_kept, status.information_about) == (None, 0.6, "average")
+        self.play(experiment, 60)
+        weight = experiment.status().reward_weight
+        experiment.ask("next")
+        assert list(experiment.events())[-1].reward_weight == weight is not None
+        experiment.change_dial(information_kept=0.6, information_about="every-arm")
+        status = experiment.status()
+        assert (status.reward_weight, status.information_kept, status.information_about) == (None, 0.6, "every-arm")
+        experiment.change_weight(0.3)
+        status = experiment.status()
+        assert (status.reward_weight, status.information_kept, status.information_about) == (0.3, None, None)
+
+    def test_another_dial_can_be_tried_out(self) -> None:
+        """Less information means more reward, at a price in units that is shown."""
+        experiment = self.create(policy=INFORMED)
+        with refused(errors.TooFewRewards):
+            experiment.what_if(information_kept=0.3)
+        self.play(experiment, 90)
+        before = experiment.status().n_events
+        for about in ("average", "every-arm", "best-arm"):
+            more, less = (experiment.what_if(information_kept=kept, information_about=about) for kept in (0.9, 0.3))
+            assert math.isclose(more.information[about], 0.9, rel_tol=1e-6)
+            assert math.isclose(less.information[about], 0.3, rel_tol=1e-6)
+            assert less.reward > more.reward
+            assert less.dial == {"information_kept": 0.3, "information_about": about}
+            assert (less.reward_weight is None) == (about != "average")
+        assert math.isclose(less.present_information["average"], 0.6, rel_tol=1e-6)
+        assert less.present_dial == {"information_kept": 0.6, "information_about": "average"}
+        stated = experiment.what_if(less.present_weight)
+        assert stated.dial == {"reward_weight": less.present_weight}
+        assert all(
+            math.isclose(share, stated.present_allocation[arm], rel_tol=1e-6)
+            for arm, share in stated.allocation.items()
+        )
+        best = experiment.what_if(information_kept=1.0)
+        assert math.isclose(best.information["average"], 1.0, rel_tol=1e-9)
+        assert experiment.status().n_events == before
 
     def test_another_weight_can_be_tried_out(self) -> None:
         """More weight on reward means more reward and more error."""

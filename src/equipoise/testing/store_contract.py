@@ -34,7 +34,7 @@ from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import events as events_table
 from equipoise.store.transaction import Key
 from equipoise.testing.experiment_contract import ExperimentContract
-from equipoise.testing.unit_contract import BALANCE, RANDOM, ExperimentCase, refused
+from equipoise.testing.unit_contract import BALANCE, INFORMED, RANDOM, ExperimentCase, refused
 
 
 class StoreCase(ExperimentCase):
@@ -169,6 +169,33 @@ class Replaying(StoreCase):
             back = Experiment.create(other, "back", arms=["a", "b"], policy=Uniform(), seed=1)
             back.ask_many(["x", "y"])
             back.copy_to(self.store).verify()
+
+    def test_a_weight_that_was_solved_for_is_kept_and_verified(self) -> None:
+        """It is compared with the one that the replay solves for, and copied; where none is needed there is none."""
+        experiment = self.create(policy=INFORMED)
+        self.play(experiment, 60)
+        solved = {one.number: one.reward_weight for one in experiment.events() if one.reward_weight is not None}
+        assert 30 < len(solved) < 60
+        first = min(solved)
+        experiment.verify()
+        assert not experiment.rebuild()
+        with open_store("memory:", clock=self.clock) as other:
+            there = experiment.copy_to(other)
+            assert {e.number: e.reward_weight for e in there.events() if e.reward_weight is not None} == solved
+            there.verify()
+        forced = next(one.number for one in experiment.events() if one.forced)
+        for number, value in ((first, "NULL"), (first, repr(math.nextafter(solved[first], 1.0))), (forced, "0.5")):
+            self.tamper(f"UPDATE events SET reward_weight = {value} WHERE number = {number}", experiment)  # noqa: S608
+            with refused(errors.VerificationFailed, "should be decided by", "reward weight") as failed:
+                experiment.verify()
+            assert failed[0].event == number  # type: ignore[attr-defined]
+            self.tamper(
+                f"UPDATE events SET reward_weight = {solved.get(number)!r} WHERE number = {number}".replace(  # noqa: S608
+                    "None", "NULL"
+                ),
+                experiment,
+            )
+            experiment.verify()
 
     def test_verify_knows_where_tracking_began(self) -> None:
         """It is recorded with each arm."""

@@ -20,6 +20,7 @@ from equipoise.policies import EpsilonGreedy, Fixed, ForcingBalance, ThompsonBal
 
 BALANCE = ForcingBalance(reward_weight=0.6)
 RANDOM = ForcingBalance(reward_weight=0.6, tracking="windowed")
+INFORMED = ForcingBalance(information_kept=0.6, tracking="windowed")
 
 
 class StoppedClock:
