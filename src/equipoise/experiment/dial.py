@@ -183,7 +183,7 @@ def information_in(
     """
     import numpy as np
 
-    from equipoise.kernels.information import DEFAULT_DIFFERENCE
+    from equipoise.kernels.rules import SMALLEST_DIFFERENCE
     from equipoise.objective import optimal_allocation
     from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
@@ -201,7 +201,7 @@ def information_in(
         if about == "every-arm":
             return float(own.max())
         best = int(np.argmax(mean))
-        smallest = smallest_difference or DEFAULT_DIFFERENCE * float(np.sqrt(np.mean(std * std)))
+        smallest = smallest_difference or SMALLEST_DIFFERENCE * float(np.sqrt(np.mean(std * std)))
         others = np.arange(mean.size) != best
         gap = np.maximum(mean[best] - mean[others], smallest) / widest
         return float(((own[others] + own[best]) / gap**2).max(initial=0.0))
