@@ -133,6 +133,7 @@ policies = [
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, floor=0.05, tracking="windowed"),
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.MEAN_SQUARE),
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.PowerObjective(power=0.7)),
+    eq.PooledBalance(reward_weight=0.6, tracking="windowed"), eq.PooledBalance(reward_weight=0.9, floor=0.1),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
     eq.ThompsonSampling(draws=3), eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),
