@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.paper.items.outlook import RIVALS
+
 Result = dict[str, Any]
 STEPS = (1_000, 5_000, 25_000)
 
@@ -130,7 +132,7 @@ def _print_instances(results: list[Result], names: list[str]) -> None:
 
 
 def _print_others(results: list[Result], ours: str, paper: str) -> None:
-    rivals = ["eta = 0.3", "eta = 0.1", "ThompsonBalance", "OptimisticBalance", "NaiveUCB", "UCBExplore"]
+    rivals = ["eta = 0.3", "eta = 0.1", "ThompsonBalance", *RIVALS, "OptimisticBalance", "NaiveUCB", "UCBExplore"]
     names = [paper, ours, *rivals]
     _print_row("instance", "n", *names, head=True)
     members = [one for one in results if one["group"] == "paper" and rivals[-1] in one["policies"]]

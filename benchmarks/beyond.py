@@ -21,6 +21,7 @@ from _beyond_instances import JUDGING, PAPER, TUNING, Instance, all_instances
 from _beyond_tables import print_tables
 
 import equipoise as eq
+from equipoise.paper.items.outlook import RIVALS, rivals
 
 SEED, HORIZON = 1, 25_000
 OURS, PAPERS = "PooledBalance", "eta = 1"
@@ -38,8 +39,10 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 N_ABLATED, ABLATED_RUNS = 20, 50
 """Ablations are played on so many of the judging instances in so many runs."""
-FEW = 20
-"""Runs, outside the paper's arms, of rivals that take ten times as long as the others; none where rules were tuned."""
+SAMPLED = ("ThompsonBalance", *RIVALS)
+FEW, SAMPLED_RUNS, FEW_SAMPLED = 20, 50, 10
+"""Runs, outside the paper's arms, of rivals that take ten times as long as the others; none where rules were tuned.
+Those that sample take another three times as long, and have their own numbers on the paper's arms and elsewhere."""
 
 
 def policies(instance: Instance, number: int) -> dict[str, eq.Policy]:
@@ -51,6 +54,7 @@ def policies(instance: Instance, number: int) -> dict[str, eq.Policy]:
         return found
     found[RANDOMISED] = eq.PooledBalance(**weight, tracking="windowed")
     found["ThompsonBalance"] = eq.ThompsonBalance(**weight, draws=1)
+    found |= rivals(instance.arms, instance.reward_weight)
     found["OptimisticBalance"] = eq.OptimisticBalance(**weight)
     found["NaiveUCB"] = eq.NaiveUCB(**weight)
     found["UCBExplore"] = eq.UCBExplore(**weight, horizon=HORIZON, scale=4 * float(instance.arms.std.max()))
@@ -63,20 +67,35 @@ def runs_of(name: str, instance: Instance, runs: int) -> int:
     """Return in how many runs a policy is played on an instance."""
     if name in ABLATIONS:
         return min(runs, ABLATED_RUNS)
+    if name in SAMPLED:
+        return min(runs, SAMPLED_RUNS if instance.group == PAPER else FEW_SAMPLED)
     if name in (OURS, *(f"eta = {eta:g}" for eta in FORCINGS)) or instance.group == PAPER:
         return runs
     return min(runs, FEW)
 
 
-def play(instance: Instance, number: int, runs: int, horizon: int, workers: int | None) -> dict[str, Any]:
-    """Return the figures of all policies on one instance; differences are to the paper's rule, run by run."""
+def play(
+    instance: Instance,
+    wanted: dict[str, eq.Policy],
+    known: dict[str, Any],
+    runs: int,
+    horizon: int,
+    workers: int | None,
+) -> dict[str, Any]:
+    """Return the figures of all policies on one instance; differences are to the paper's rule, run by run.
+
+    Figures that are known already are kept.
+    """
     steps = instance.checkpoints(horizon)
     regret = {}
-    for name, policy in policies(instance, number).items():
+    for name, policy in wanted.items():
+        if name != PAPERS and name in known:
+            continue
         count = runs_of(name, instance, runs)
         played = eq.simulate(policy, instance.arms, steps[-1], count, seed=SEED, checkpoints=steps, workers=workers)
         regret[name] = played.rescaled_regret(reward_weight=instance.reward_weight)[0]
-    figures = {name: _figures(values, regret[PAPERS][: len(values)]) for name, values in regret.items()}
+    found = {name: _figures(values, regret[PAPERS][: len(values)]) for name, values in regret.items()}
+    figures = {name: found[name] if name in found else known[name] for name in wanted}
     return {
         "name": instance.name,
         "group": instance.group,
@@ -120,10 +139,11 @@ def main() -> None:
     known, start = {one["name"]: one for one in done}, time.perf_counter()
     results = []
     for place, instance in enumerate(instances):
-        found = known.get(instance.name)
-        if found is None or found["runs"] != chosen.runs:
-            number = int(instance.name.split(",")[0].split()[1]) if instance.name.startswith("random") else 0
-            found = play(instance, number, chosen.runs, horizon, chosen.workers)
+        number = int(instance.name.split(",")[0].split()[1]) if instance.name.startswith("random") else 0
+        wanted, found = policies(instance, number), known.get(instance.name)
+        if found is None or found["runs"] != chosen.runs or not wanted.keys() <= found["policies"].keys():
+            before = found["policies"] if found is not None and found["runs"] == chosen.runs else {}
+            found = play(instance, wanted, before, chosen.runs, horizon, chosen.workers)
             spent = time.perf_counter() - start
             print(f"{place + 1}/{len(instances)} {instance.name}, {spent:.0f} s", file=sys.stderr, flush=True)
         results.append(found)

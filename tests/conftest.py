@@ -39,6 +39,7 @@ collect_ignore = [
     "both_clients.py",
     "browser.py",
     "command_runner.py",
+    "crash_checker.py",
     "crash_worker.py",
     "early_service.py",
     "endurance.py",
@@ -70,6 +71,18 @@ def _forget_classes_of_the_test():
     for family, members in zip(families, before, strict=True):
         family.clear()
         family.update(members)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """The command, run in this process and an empty folder."""
+    from command_runner import Runner
+
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
+    monkeypatch.delenv("EQUIPOISE_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Runner(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session")

@@ -78,3 +78,64 @@ def conic_optimum(
     found = np.maximum(np.asarray(share.value), floor)
     spare = found - floor
     return np.asarray(floor + spare * (1 - floor.sum()) / spare.sum())
+
+
+def conic_optimum_for_information(
+    mean: FloatArray, std: FloatArray, kept: float, about: str, floor: FloatArray, power: float = 0.5
+) -> FloatArray:
+    """The most reward that keeps a share of the information, by cvxpy: two problems in people instead of shares.
+
+    The fewest people for a fixed accuracy are the best design; then the most reward with 1 / kept times as many. With
+    all the information kept, the best design.
+    Accuracies are convex in the people of each arm, and these keep a size that suits the solver at any share kept.
+    """
+    import cvxpy as cp
+
+    size = std / std.max()
+    noisy, best = np.flatnonzero(size), int(mean.argmax())
+    unit = np.ones(mean.size)  # people of each arm in units of about what it needs
+    if about == "best-arm":
+        gaps = squared_gaps(mean, std)
+        unit = 2 * size**2 / np.where(np.arange(mean.size) == best, np.delete(gaps, best).min(), gaps)
+        unit = np.maximum(unit / unit.sum(), 1e-9 + (size == 0) / mean.size)
+    amount = cp.Variable(mean.size)
+    people = cp.multiply(unit, amount)
+    if about == "average":
+        cost = size[noisy] ** (2 * power)
+        limit = (cost ** (1 / (1 + power))).sum() ** (1 + power)
+        accurate = [(cost / limit) @ cp.power(people[noisy], -power) <= 1]
+    elif about == "every-arm":
+        accurate = [people >= size**2 / (size**2).sum()]
+    else:
+        largest = (size**2 / (gaps * unit))[noisy].max()
+        others = [i for i in range(mean.size) if i != best and size[i] + size[best] > 0]
+        accurate = []
+        for i in others:
+            parts = [(size[k] ** 2 / (gaps[i] * unit[k]) / largest, k) for k in (i, best) if size[k] > 0]
+            accurate.append(sum(part * cp.inv_pos(amount[k]) for part, k in parts) <= 1)
+    reserved = [people >= floor * cp.sum(people), people >= 0]
+    design = cp.Problem(cp.Minimize(cp.sum(people)), [*accurate, *reserved])
+    fewest = float(design.solve(solver=cp.CLARABEL))
+    if kept < 1:
+        loss = (mean.max() - mean) / (np.ptp(mean) or 1.0)
+        total = [cp.sum(people) == fewest / kept]
+        cp.Problem(cp.Minimize(loss @ people), [*accurate, *reserved, *total]).solve(solver=cp.CLARABEL)
+    if amount.value is None:
+        raise cp.SolverError("no solution found")
+    found = np.maximum(np.asarray(people.value), 0)
+    return np.asarray(found / found.sum())
+
+
+def squared_gaps(mean: FloatArray, std: FloatArray) -> FloatArray:
+    """Squared differences to the best mean, in units of the largest std; a twentieth of the typical std at least."""
+    size = std / std.max()
+    return np.asarray(np.maximum((mean.max() - mean) / std.max(), 0.05 * np.sqrt((size**2).mean())) ** 2)
+
+
+def surety(allocation: FloatArray, mean: FloatArray, std: FloatArray) -> float:
+    """How surely the best arm is told from the others: the smallest squared difference in units of its noise."""
+    best, size = int(mean.argmax()), std / std.max()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = np.where(size > 0, size**2 / allocation, 0.0)
+        sure = squared_gaps(mean, std) / (noise + noise[best])
+    return float(np.delete(sure, best).min(initial=np.inf))

@@ -1,7 +1,8 @@
 """Bits that flip in the file of a store, page by page: each is harmless, or `verify` finds it.
 
 A flip is harmless if every unit has the arm it had, and the status and the log are what they were. It is found if
-`verify`, or reading, raises an error. Anything else is silent damage.
+`verify`, or opening the store for it, raises an error of ours, which says what is wrong. Anything else is silent
+damage, or an error that nobody can read.
 """
 
 from __future__ import annotations
@@ -14,14 +15,10 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
-import sqlalchemy as sa
 from endurance import short_and_full
 
 import equipoise as eq
 
-FINDS_ALL_DAMAGE = True
-"""Whether `verify` checks the file too, and each value of the log by a hash; until then a few flips are silent."""
-MOST_SILENT = 0.1
 PAGE = 4096
 HARMLESS, FOUND, SILENT = "harmless", "found", "silent"
 
@@ -79,14 +76,14 @@ def owner_of_pages(path):
 def outcome_of(path, units, expected):
     try:
         found = observed(path, units)
-    except (eq.EquipoiseError, sa.exc.SQLAlchemyError, sqlite3.Error):
+    except eq.EquipoiseError:
         return FOUND
     except Exception as error:  # noqa: BLE001  (an error, though not one that says what is wrong)
-        return f"found by {type(error).__name__}"
+        return f"{type(error).__name__}: {error}"
     return HARMLESS if found == expected else SILENT
 
 
-@pytest.mark.parametrize("flips_per_page", short_and_full(5, 60))
+@pytest.mark.parametrize("flips_per_page", short_and_full(5, 150))
 def test_a_flipped_bit_is_harmless_or_found(small_store, tmp_path, flips_per_page):
     original, units = small_store
     content = original.read_bytes()
@@ -107,13 +104,11 @@ def test_a_flipped_bit_is_harmless_or_found(small_store, tmp_path, flips_per_pag
                 silent[page + 1].append(place)
     owners = owner_of_pages(original)
     print(dict(outcomes), {f"page {page}, {owners.get(page)}": places for page, places in silent.items()})
-    assert outcomes[FOUND] > outcomes[SILENT]
-    most = 0 if FINDS_ALL_DAMAGE else MOST_SILENT * sum(outcomes.values())
-    assert outcomes[SILENT] <= most
+    assert set(outcomes) == {HARMLESS, FOUND}
 
 
 def test_changed_answers_would_be_found_out(small_store, tmp_path):
-    """The negative control: a log that was changed where `verify` does not look yet counts as silent damage."""
+    """The negative control: answers that differ without an error count as silent damage."""
     original, units = small_store
     path = tmp_path / "store.db"
     shutil.copy(original, path)

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from both_clients import serving
-from command_runner import Runner
 
 import equipoise as eq
 from equipoise.client import transport as senders
@@ -34,15 +33,6 @@ def key(store_url):
 def service(store_url, key):
     with serving(store_url) as running:
         yield running
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
-    monkeypatch.delenv("EQUIPOISE_KEY", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Runner(monkeypatch, capsys)
 
 
 SCRIPT = """

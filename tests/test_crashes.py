@@ -14,14 +14,15 @@ import os
 import resource
 import signal
 import time
-from collections import defaultdict
 from pathlib import Path
 from random import Random
 
 import crash_worker
 import psutil
 import pytest
+from crash_checker import create, problems
 from endurance import short_and_full
+from patience import wait_until
 
 import equipoise as eq
 from equipoise.experiment import Ask
@@ -61,20 +62,6 @@ def crowd_of(processes, tmp_path):
     for process, _ in (one for crowd in crowds for one in crowd.running):
         process.kill()
         process.join(PATIENCE)
-
-
-def create(url):
-    with eq.open_store(url) as store:
-        for name, more in (("one", {}), ("other", {"missing": eq.WaitForReward(window_seconds=1e6)})):
-            policy = eq.ForcingBalance(reward_weight=0.6, tracking="windowed")
-            eq.Experiment.create(store, name, arms=["line", "pie", "none"], policy=policy, seed=7, **more)
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.002)
 
 
 class Crowd:
@@ -122,40 +109,6 @@ class Crowd:
             *lines, _ = path.read_bytes().split(b"\n")  # the last one may have been cut short
             found += map(json.loads, lines)
         return found
-
-
-def problems(url, answers):
-    """Return what is wrong with a store, given what it has answered; nothing, it is hoped."""
-    wrong = [f"error shown: {name}" for kind, name, _ in answers if kind == "error"]
-    with eq.open_store(url) as store:
-        for name in ("one", "other"):
-            experiment = eq.Experiment.open(store, name)
-            try:
-                experiment.verify()
-            except eq.VerificationFailed as failed:
-                wrong.append(f"verify: {failed}")
-            facts = {"asked": defaultdict(list), "told": defaultdict(list), "corrected": defaultdict(list)}
-            for event in experiment.events():
-                if event.kind == "assigned":
-                    facts["asked"][event.unit].append(event.arm)
-                elif event.kind in ("rewarded", "corrected"):
-                    facts["told" if event.kind == "rewarded" else "corrected"][event.unit].append(event.reward)
-            for kind, of, pairs in answers:
-                if of == name:
-                    wrong += [
-                        f"{kind} {unit}: answered {value}, recorded {facts[kind].get(unit)}"
-                        for unit, value in pairs
-                        if facts[kind].get(unit) != [value]
-                    ]
-            for kind in ("asked", "told"):
-                wrong += [f"{unit} was {kind} twice" for unit, values in facts[kind].items() if len(values) > 1]
-                together = defaultdict(set)
-                for unit in facts[kind]:
-                    if not unit.startswith("contested"):
-                        tag, number, place, size = unit.split("/")
-                        together[tag, number, int(size)].add(place)
-                wrong += [f"half of {key} was {kind}" for key, places in together.items() if len(places) != key[-1]]
-    return wrong
 
 
 def kill_in_rounds(crowd, rounds, rng, **options):

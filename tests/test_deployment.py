@@ -22,6 +22,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import yaml
+from patience import wait_until
 from service_runner import Service, serving_here
 from test_service_roles import TABLE
 from tools import need
@@ -30,14 +31,13 @@ from typer.main import get_command
 import equipoise as eq
 from equipoise.cli.app import app
 from equipoise.http_api import MOST_EVENTS
+from equipoise.service import Settings, streaming
 from equipoise.service import http_protocol as protocol
 from equipoise.service import service as service_module
-from equipoise.service import streaming
 from equipoise.service.api_keys import create_key
 from equipoise.service.error_responses import STATUS, Overloaded
 from equipoise.service.openapi import REASONS
 from equipoise.service.service import Service as Served
-from equipoise.service.settings import Settings
 from equipoise.store.database import database_at
 
 ROOT = Path(__file__).parents[1]
@@ -607,13 +607,6 @@ def test_the_service_may_stand_below_a_prefix(proxy, service, key, tmp_path, mon
             assert client.get("/metrics").status_code == 403
 
 
-def wait_until(condition):
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.02)
-
-
 # The pages
 
 
@@ -665,7 +658,7 @@ def test_what_the_page_on_the_service_says_works(tmp_path, monkeypatch):
         service.kill()
         service.process.stderr.close()
     made, limited, revoked = printed[:3]
-    assert (made.count("eq_"), limited.count("eq_")) == (3, 1)
+    assert (made.count("eq_"), limited.count("eq_")) == (3, 2)
     listed = made.splitlines()
     for words in (
         ("anna", "admin", "all", "valid"),

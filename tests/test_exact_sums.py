@@ -69,7 +69,8 @@ def test_any_way_to_the_same_rewards_gives_the_same_statistics(story):
     size = max(map(abs, counted))
     # Relative to the rewards that count now; a spread below 2^-49 of them counts as none, as in one pass over them.
     assert stats.mean[0] == pytest.approx(mean, rel=1e-12, abs=1e-25 * size)
-    assert stats.std[0] == pytest.approx(std, rel=1e-12, abs=1e-14 * size)
+    # The last term is the root of what squares lose by underflow.
+    assert stats.std[0] == pytest.approx(std, rel=1e-12, abs=1e-14 * size + 1e-161)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=20), st.lists(sizes, min_size=1, max_size=8), st.data())

@@ -765,8 +765,8 @@ class TestStoresThatAreNoLongerThere:
             experiment.verify()
 
     @pytest.mark.parametrize("what", ["deleted", "replaced"])
-    def test_a_log_of_the_file_that_is_gone_takes_no_more_writes(self, tmp_path, what):
-        """SQLite would go on in the file without a name, and lose it with the process."""
+    def test_a_log_of_the_file_that_is_gone_gives_no_more_answers(self, tmp_path, what):
+        """SQLite would go on in the file without a name, where `verify` finds all in order, and lose it in the end."""
         path, log = tmp_path / "store.db", tmp_path / "store.db-wal"
         with eq.open_store(f"sqlite:///{path}") as store:
             experiment = create(store)
@@ -779,6 +779,9 @@ class TestStoresThatAreNoLongerThere:
                     experiment.ask("b")
                 with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
                     create(store, "new")
+                for read in (lambda: experiment.unit("a"), experiment.status, experiment.verify):
+                    with pytest.raises(eq.StoreUnavailable, match="was deleted or replaced"):
+                        read()
             assert "stop every program" in refused.value.hint
         with eq.open_store(f"sqlite:///{path}") as store:
             experiment = eq.Experiment.open(store, experiment.name)

@@ -21,7 +21,7 @@ import psutil
 import psycopg
 import pytest
 from history_checker import History, Loss, violations, what_is_left
-from patience import HANGS
+from patience import HANGS, wait_until
 
 import equipoise as eq
 
@@ -109,13 +109,6 @@ class Cluster:
         for server in (self.primary, self.standby):
             with suppress(psutil.NoSuchProcess):
                 server.cleanup()
-
-
-def wait_until(condition):
-    until = time.monotonic() + HANGS
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.01)
 
 
 @pytest.fixture

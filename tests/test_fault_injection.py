@@ -143,8 +143,8 @@ def decide_on_old_statistics(patch):
     """Notice that others wrote, and keep the statistics of before."""
     original = execution.load_state
 
-    def load_state(store, transaction, experiment):
-        state, cached = original(store, transaction, experiment), store.states.get(experiment)
+    def load_state(store, transaction, experiment, name):
+        state, cached = original(store, transaction, experiment, name), store.states.get(experiment)
         if cached is not None and cached is not state:
             state.stats = cached.stats.copy()
         return state
@@ -156,8 +156,8 @@ def keep_the_cache(patch):
     """Never notice that others wrote."""
     original = execution.load_state
 
-    def load_state(store, transaction, experiment):
-        return store.states.get(experiment) or original(store, transaction, experiment)
+    def load_state(store, transaction, experiment, name):
+        return store.states.get(experiment) or original(store, transaction, experiment, name)
 
     patch.setattr(execution, "load_state", load_state)
 

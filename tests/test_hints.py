@@ -12,7 +12,7 @@ import pytest
 import equipoise as eq
 from equipoise import errors
 from equipoise.cli.app import COMMANDS, GROUPS
-from equipoise.errors import Hint, InvalidInput, hint_in
+from equipoise.errors import Hint, hint_in
 from equipoise.service.openapi import document
 
 SOURCE = Path(eq.__file__).parent
@@ -68,7 +68,7 @@ def test_the_requests_and_commands_of_the_hints_exist():
 
 
 def test_an_error_knows_its_parameter():
-    with pytest.raises(InvalidInput) as raised:
+    with pytest.raises(eq.InvalidInput) as raised:
         eq.ForcingBalance(reward_weight=1.3)
     error = raised.value
     assert (error.parameter, error.expected, error.got) == (("reward_weight",), "must be in [0, 1]", 1.3)
@@ -78,7 +78,7 @@ def test_an_error_knows_its_parameter():
 
 
 def test_an_error_counts_arms_as_its_reader_does():
-    with pytest.raises(InvalidInput) as raised:
+    with pytest.raises(eq.InvalidInput) as raised:
         eq.Gaussian(mean=[1, 2], std=[1, -2])
     assert str(raised.value) == "std must not be negative; got -2.0 for arm 1"
     assert raised.value.message_about("--std") == "--std must not be negative; got -2.0 for arm 2"
@@ -92,7 +92,7 @@ def test_an_error_counts_arms_as_its_reader_does():
     ],
 )
 def test_an_error_says_where_its_parameter_is(policy, message):
-    with pytest.raises(InvalidInput, match=message) as raised, errors.within("study"), errors.within("policies", 0):
+    with pytest.raises(eq.InvalidInput, match=message) as raised, errors.within("study"), errors.within("policies", 0):
         eq.Policy.from_dict(policy)
     assert raised.value.parameter[:3] == ("study", "policies", 0)
 

@@ -15,7 +15,7 @@ import equipoise as eq
 from equipoise.service import Settings
 from equipoise.service.api_keys import create_key, list_keys
 from equipoise.service.error_responses import Refused
-from equipoise.service.key_limits import Bucket, Budgets, Limits
+from equipoise.service.key_limits import PUBLIC, Bucket, Budgets, Limits
 
 ASK = path_of("x", "assignments")
 
@@ -76,6 +76,18 @@ def test_limits_are_listed_and_existing_keys_have_none():
     assert plain.limits is None and plain.to_dict()["limits"] is None
     assert limited.limits == Limits(requests=1000, units=5) and str(limited.limits) == "1,000 requests/h, 5 units/h"
     assert json.loads(json.dumps(limited.to_dict()))["limits"] == {"requests": 1000, "bytes": None, "units": 5}
+
+
+def test_a_public_key_has_limits_unless_it_is_given_others():
+    with eq.open_store("memory:") as store:
+        plain, _ = create_key(store, role="assigner", experiment="x", public=True)
+        own, _ = create_key(store, role="assigner", experiment="x", public=True, limits=Limits(units=5))
+        assert plain.limits == PUBLIC == Limits(requests=20_000, bytes=20_000_000, units=2_000)
+        assert own.limits == Limits(requests=20_000, bytes=20_000_000, units=5)
+        for role, experiment in (("assigner", None), ("reader", "x"), ("admin", "x")):
+            with pytest.raises(eq.InvalidInput, match="a public key must be an assigner's for one experiment"):
+                create_key(store, role=role, experiment=experiment, public=True)
+        assert len(list_keys(store)) == 2
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from command_runner import Runner
 
 import equipoise as eq
-from equipoise.errors import InvalidInput, NotAllowed, NotAuthenticated, StoreUnavailable, UnknownKey
 from equipoise.http_api import ADMIN, ASSIGNER, READER
 from equipoise.service.api_keys import KeyRing, create_key, list_keys, revoke_key
 from equipoise.store import Transaction
@@ -79,7 +78,7 @@ def test_every_key_is_another_one(store):
     ],
 )
 def test_what_cannot_be_a_key_is_refused_and_not_made(store, wrong, told):
-    with pytest.raises(InvalidInput, match=told):
+    with pytest.raises(eq.InvalidInput, match=told):
         create_key(store, **{"role": READER} | wrong)
     assert list_keys(store) == []
 
@@ -126,7 +125,7 @@ def test_revoking_again_keeps_the_first_instant_and_an_unknown_key_is_told(store
     first = revoke_key(store, key.id)
     clock.now += timedelta(days=1)
     assert revoke_key(store, key.id).revoked_at == first.revoked_at == NOON
-    with pytest.raises(UnknownKey, match="no key 'nobody'"):
+    with pytest.raises(eq.UnknownKey, match="no key 'nobody'"):
         revoke_key(store, "nobody")
 
 
@@ -138,7 +137,7 @@ def test_what_is_no_key_is_not_found_and_only_its_holder_learns_why(store):
     for nobody in ("eq_", text[:-1], text + "x", text.upper(), f" {text}", f"{text}\n", wrong, "é" * 60, key.id):
         assert ring.find(nobody) is None
         why = ring.why_not(nobody)
-        assert isinstance(why, NotAuthenticated) and why.message == "this is no key of this service"
+        assert isinstance(why, eq.NotAuthenticated) and why.message == "this is no key of this service"
     assert "needs a key" in ring.why_not(None).message
     revoke_key(store, key.id)
     ring.read()
@@ -196,10 +195,10 @@ def test_uses_are_written_when_asked_for_and_never_lost(store, clock, monkeypatc
     with monkeypatch.context() as patch:
 
         def away(*_):
-            raise StoreUnavailable("away")
+            raise eq.StoreUnavailable("away")
 
         patch.setattr(store, "change", away)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(eq.StoreUnavailable):
             ring.read(note_uses=True)
     ring.read(note_uses=True)
     assert list_keys(store)[0].last_used_at == NOON + timedelta(minutes=5)
@@ -231,7 +230,7 @@ def test_a_key_is_for_its_role_and_its_experiment(role, bound, roles, experiment
     if allowed:
         key.require(roles, experiment)
     else:
-        with pytest.raises(NotAllowed):
+        with pytest.raises(eq.NotAllowed):
             key.require(roles, experiment)
 
 
@@ -259,6 +258,16 @@ def test_the_key_alone_is_on_stdout(run, url):
     assert (key.name, key.role, key.experiment) == ("web site", "assigner", "x")
     assert key.id in made.err and "cannot be shown again" in made.err
     assert made.out.strip() not in made.err
+
+
+def test_a_public_key_says_its_limits(run, url):
+    made = run(
+        "keys", "create", "--role", "assigner", "--experiment", "x", "--public", "--limit", "units=50", "--store", url
+    )
+    assert made.code == 0 and "20,000 requests/h, 20,000,000 bytes/h, 50 units/h" in made.err
+    assert run("keys", "create", "--role", "admin", "--public", "--store", url).code != 0
+    with eq.open_store(url) as store:
+        assert len(list_keys(store)) == 1
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90d", 90 * 86_400), ("12h", 43_200), ("30m", 1_800)])

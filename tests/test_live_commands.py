@@ -43,14 +43,6 @@ def compiled() -> None:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Runner:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Runner(monkeypatch, capsys)
-
-
-@pytest.fixture
 def exam(run: Runner) -> eq.Experiment:
     """An experiment made by the command."""
     arguments = ("--arms", "line,pie,none", "--reward-weight", "0.6", "--seed", "7", "--range", "0,1")
@@ -859,6 +851,47 @@ def test_finish_asks_at_a_terminal_for_the_name(run: Runner, exam: eq.Experiment
 
 def test_finish_asks_nobody_who_said_yes(run: Runner, exam: eq.Experiment) -> None:
     assert run.at_terminal("finish", "exam", "--yes") == Result(0, "exam is finished; rewards pending: 0\n", "")
+
+
+def test_delete_asks_at_a_terminal_for_the_name(run: Runner, exam: eq.Experiment) -> None:
+    exam.ask("ana")
+    declined = run.at_terminal("delete", "exam", answer="y\n")
+    assert (declined.code, declined.out) == (1, "")
+    assert declined.err == (
+        "delete removes exam and its log, and nothing can undo it; assignments forgotten: 1\n"
+        "type exam to go on: nothing was changed\n"
+    )
+    assert exam.status().n_assigned == 1
+    assert run.at_terminal("delete", "exam", answer="exam\n")[:2] == (0, "exam is deleted\n")
+    assert run("status", "exam").code == 1
+
+
+def test_an_experiment_with_rewards_is_not_deleted(run: Runner, exam: eq.Experiment) -> None:
+    exam.ask("ana")
+    exam.tell("ana", 1.0)
+    refused = run("delete", "exam", "--yes")
+    assert refused.code == 1 and "has rewards" in refused.err and "equipoise finish" in refused.err
+    assert exam.status().n_rewarded == 1
+
+
+def test_a_unit_is_withdrawn_and_erased(run: Runner, exam: eq.Experiment) -> None:
+    for unit in ("ana", "ben"):
+        exam.ask(unit, {"class": "4b"})
+        exam.tell(unit, 1.0)
+    assert run("withdraw", "exam", "ana", "--reason", "left the school").code == 0
+    assert exam.status().n_rewarded == 1 and exam.unit("ana").state == "withdrawn"
+    assert list(exam.events())[-1].details == {"reason": "left the school"}
+    refused = run("tell", "exam", "ana", "1")
+    assert refused.code == 1 and "withdrawn" in refused.err
+    assert run("withdraw", "exam", "ana", "--reason", "left the school", "--erase").code == 0
+    assert not any(word in run("events", "exam", "--json").out for word in ("ana", "left the school"))
+    assert run("unit", "exam", "ana").code == 1
+    assert run("verify").code == 0
+
+
+def test_nobody_is_assigned_beyond_the_limit(run: Runner) -> None:
+    assert run("create", "small", "--arms", "a,b", "--policy", "Uniform", "--most-units", "2").code == 0
+    assert [run("ask", "small", unit).code for unit in ("ana", "ben", "cyd", "ana")] == [0, 0, 1, 0]
 
 
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(run: Runner, exam: eq.Experiment) -> None:

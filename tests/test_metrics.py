@@ -228,3 +228,37 @@ def test_arms_that_are_equally_good_may_be_ranked_in_any_order():
     # The first arm is ranked one place too high, so an equal one is one place too low, beside its group.
     assert metrics.rank_error(np.array([3.5, 3.0, 4.0, 5.0, 0.0]), true) == pytest.approx(2 / 5)
     assert metrics.rank_error(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, 1.0])).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("about", ["average", "every-arm", "best-arm"])
+def test_shortfall_and_excess_are_0_at_the_optimum_and_trade_against_each_other(about):
+    mean, std, kept = np.array([1.0, 1.5, 3.0]), np.array([1.0, 2.0, 1.5]), [0.3, 0.6, 0.9]
+    frequency = np.array([eq.optimal_allocation(mean, std, information_kept=q, information_about=about) for q in kept])
+    dial = {"information_kept": 0.6, "information_about": about}
+    shortfall = metrics.reward_shortfall(frequency, mean, std, **dial)
+    excess = metrics.error_excess(frequency, mean, std, **dial)
+    assert shortfall[1] == pytest.approx(0, abs=1e-12) and excess[1] == pytest.approx(0, abs=1e-9)
+    assert shortfall[0] < 0 < shortfall[2]
+    # The error may be the smallest / sqrt(q).
+    np.testing.assert_allclose(excess, np.sqrt(0.6 / np.array(kept)) - 1, atol=1e-9)
+
+
+def test_excess_over_the_average_limit_is_that_of_the_error():
+    mean, std = np.array([1.0, 2.0]), np.array([1.0, 3.0])
+    frequency = np.array([[0.5, 0.5], [0.9, 0.1]])
+    smallest = eq.error(eq.optimal_allocation(mean, std, reward_weight=0), std)
+    expected = metrics.error(frequency, std) / (smallest / np.sqrt(0.4)) - 1
+    np.testing.assert_allclose(metrics.error_excess(frequency, mean, std, information_kept=0.4), expected, rtol=1e-12)
+
+
+def test_runs_report_shortfall_and_excess_rescaled_too():
+    policy = eq.ForcingBalance(information_kept=0.7, information_about="every-arm", forcing=0.3)
+    arms = eq.Gaussian(mean=[1, 1.5, 2], std=[1, 1, 2])
+    runs = eq.simulate(policy, arms, horizon=4000, replications=8, checkpoints=[400, 4000], seed=2)
+    dial = {"information_kept": 0.7, "information_about": "every-arm"}
+    assert runs.reward_shortfall(**dial).shape == (1, 8, 2)
+    assert np.abs(runs.error_excess(**dial)[..., -1]).mean() < 0.05
+    assert np.abs(runs.reward_shortfall(**dial)[..., -1]).mean() < 0.02
+    root = np.sqrt(runs.checkpoints)
+    np.testing.assert_array_equal(runs.rescaled_error_excess(**dial), root * runs.error_excess(**dial))
+    np.testing.assert_array_equal(runs.rescaled_reward_shortfall(**dial), root * runs.reward_shortfall(**dial))

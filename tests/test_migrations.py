@@ -79,6 +79,15 @@ def fill_with_changing_arms(store):
     go_on(20)
 
 
+def fill_with_posterior_sampling(store):
+    """Make experiments in which the second version of the kernels gave up an arm whose first rewards were equal."""
+    for name, policy in (("sampling", eq.ThompsonSampling()), ("balance", eq.ThompsonBalance(reward_weight=0.8))):
+        experiment = eq.Experiment.create(store, name, arms=["line", "pie", "none"], policy=policy, seed=7)
+        for number in range(60):
+            arm = experiment.ask(f"unit-{number}").arm
+            experiment.tell(f"unit-{number}", float(number % {"line": 2, "pie": 3, "none": 5}[arm] == 0))
+
+
 @pytest.fixture(params=["schema_1", "schema_2", "schema_3"])
 def old_file(request, tmp_path):
     """A file that was written long ago, brought to the present schema."""
@@ -126,6 +135,28 @@ def test_an_experiment_keeps_the_rule_of_tracking_that_it_began_with(tmp_path):
         with pytest.raises(eq.VerificationFailed, match="should assign") as failed:
             arms.verify()
         assert failed.value.event > next(one.number for one in arms.events() if one.kind == "arm_added")
+
+
+def test_posterior_sampling_keeps_the_version_of_the_kernels_that_it_began_with(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "kernels_2_thompson.db", path)
+    upgrade(file_url(path))
+    with eq.open_store(file_url(path)) as store:
+        for name, assigned in (("sampling", [48, 2, 10]), ("balance", [45, 2, 13])):
+            experiment = eq.Experiment.open(store, name)
+            assert [arm.assigned for arm in experiment.status().arms] == assigned
+            experiment.verify()
+            experiment.ask_many(["after-1", "after-2", "after-3"])
+            experiment.verify()
+            assert not experiment.rebuild()
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute(
+                "UPDATE events SET details = json_set(details, '$.configuration.kernels', 3) WHERE kind = 'created'"
+            )
+            connection.commit()
+        for name in ("sampling", "balance"):
+            with pytest.raises(eq.VerificationFailed):
+                eq.Experiment.open(store, name).verify()
 
 
 def test_a_table_of_someone_else_stands_in_the_way_of_an_upgrade(tmp_path):

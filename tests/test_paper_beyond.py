@@ -13,18 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from equipoise.arms import Bernoulli
+import equipoise as eq
 from equipoise.charts.gains_and_losses import DIAL, START, GainsAndLossesRecord, WayToRun, gains_and_losses_chart
-from equipoise.errors import InvalidInput
-from equipoise.objective import optimal_allocation
 from equipoise.paper.findings import Finding, compare, expected_numbers
 from equipoise.paper.html_report import drawn
 from equipoise.paper.instances import Work
 from equipoise.paper.items import ITEMS
-from equipoise.paper.readme_picture import SHOWN_WEIGHTS, readme_figure, readme_replay
+from equipoise.paper.readme_picture import SHOWN, readme_figure, readme_picture
 from equipoise.paper.real_experiments import (
     BALANCE,
     BANDIT,
+    BONUS,
     EFFORT_WEIGHTS,
     FLU_WEIGHTS,
     GROUP,
@@ -42,7 +41,7 @@ NAMES = {item.name: item for item in ITEMS if item.name in ("outlook", "effort",
 FIGURES = {
     "effort": ["effort-gain-and-loss", "effort-shares"],
     "health": ["hero", "health-gain-and-loss", "health-shares"],
-    "outlook": ["outlook-forcing", "outlook-worst", "outlook-policies"],
+    "outlook": ["outlook-forcing", "outlook-worst", "outlook-policies", "outlook-compromises"],
 }
 needs_rows = pytest.mark.skipif(
     not ROWS.is_dir(),
@@ -122,13 +121,13 @@ def test_files_of_the_experiments_cite_where_they_are_from():
 
 def test_ten_people_at_a_time_are_the_same_trade_off_at_another_weight():
     flu = flu_experiment()
-    single = Bernoulli(mean=flu.arms.mean)
+    single = eq.Bernoulli(mean=flu.arms.mean)
     np.testing.assert_allclose(flu.arms.std * np.sqrt(GROUP), single.std)
     odds = (1 - 0.95) / 0.95 / np.sqrt(GROUP)  # as the text says
     weight = 1 / (1 + odds)
     np.testing.assert_allclose(
-        optimal_allocation(flu.arms.mean, flu.arms.std, reward_weight=0.95),
-        optimal_allocation(single.mean, single.std, reward_weight=weight),
+        eq.optimal_allocation(flu.arms.mean, flu.arms.std, reward_weight=0.95),
+        eq.optimal_allocation(single.mean, single.std, reward_weight=weight),
         atol=1e-9,
     )
 
@@ -249,16 +248,17 @@ def number(text):
 
 
 def test_the_picture_of_the_readme_is_what_the_code_draws():
-    ours = points_of(drawn(readme_figure(readme_replay())))
+    work = Work()
+    ours = points_of(drawn(readme_figure(readme_picture(work, replay_flu(work, (0.98,), (BONUS,))))))
     committed = points_of((ROOT / "docs" / "images" / "hero.svg").read_text(encoding="utf-8"))
-    assert set(ours) == {"A/B test", "UCB bandit", THOMPSON, *(f"Equipoise at {w:g}" for w in SHOWN_WEIGHTS)}
+    assert set(ours) == {"A/B test", "UCB bandit", THOMPSON, *(f"keep {q:.0%} of the information" for q in SHOWN)}
     how = "if the change is meant: ./run python -m equipoise.paper.readme_picture docs/images"
     assert committed.keys() == ours.keys(), how
     for name, (loss, gain) in ours.items():
         # Another processor may round otherwise and play some replications differently.
         assert committed[name] == (pytest.approx(loss, abs=2), pytest.approx(gain, abs=50)), how
     # The title is true: for each bandit there is a position of the dial with more gain and less loss.
-    dial = [place for name, place in ours.items() if name.startswith("Equipoise")]
+    dial = [place for name, place in ours.items() if name.startswith("keep")]
     for bandit in ("UCB bandit", THOMPSON):
         assert any(loss < ours[bandit][0] and gain > ours[bandit][1] for loss, gain in dial)
 
@@ -284,5 +284,5 @@ def test_the_chart_names_its_points_and_refuses_unknown_kinds():
     for big in (True, False):
         chart = json.dumps(gains_and_losses_chart(GainsAndLossesRecord(ways=ways, **options), big=big).to_dict())
         assert "A/B test" in chart
-    with pytest.raises(InvalidInput, match="kind must be one of"):
+    with pytest.raises(eq.InvalidInput, match="kind must be one of"):
         GainsAndLossesRecord(ways=(WayToRun("odd", "x", "", 0, 0),), **options)

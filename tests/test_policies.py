@@ -18,7 +18,6 @@ from equipoise.testing import PolicyContract
 EXACT = [
     eq.ForcingBalance(**W),
     eq.ForcingBalance(**W, tracking="ratio"),
-    eq.ForcingBalance(**CHANCE, tracking="sample"),
     eq.ForcingBalance(**CHANCE, tracking="windowed"),
     eq.ForcingBalance(**CHANCE, tracking="windowed", window=1.5, mixing=0.2),
     eq.ForcingBalance(**W, forcing=0.1, floor=0.1),
@@ -53,15 +52,44 @@ class TestExactPolicies(PolicyContract):
 class TestSampledPolicies(PolicyContract):
     """Thompson's draws belong to places, so permuting arms changes the draws; 6 standard errors of 2 x 1,500 draws."""
 
-    policies = (eq.ThompsonBalance(**W, draws=1500), eq.ThompsonSampling(draws=1500))
+    policies = (
+        eq.ThompsonBalance(**W, draws=1500),
+        eq.ThompsonSampling(draws=1500),
+        eq.ThompsonSampling(draws=1500, floor=[0.05, 0.1, 0.0, 0.02]),
+        eq.PostDiff(small_difference=0.2, draws=1500),
+        eq.SARP(**W, draws=1500),
+        eq.NARP(**W, draws=1500),
+    )
     tolerance = 6 * math.sqrt(2 * 0.25 / 1500)
+
+
+class TestPoliciesThatGiveUp(PolicyContract):
+    """Forcing is what protects the paper's algorithm from first rewards that are all the same; here it is off."""
+
+    policies = (eq.ForcingBalance(**CHANCE, tracking="sample"), eq.EpsilonGreedy(exploration=0.0))
+    gives_up = True
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReferencePrior(eq.ThompsonSampling):
+    """Thompson sampling as it was: without a prior, equal rewards count as a known spread of 0."""
+
+    def rule(self):
+        return super().rule()._replace(version=2)
+
+
+@pytest.mark.parametrize("policy", [*TestPoliciesThatGiveUp.policies, ReferencePrior()])
+def test_the_contract_finds_policies_that_give_up_arms(policy):
+    contract = type("Contract", (PolicyContract,), {"policies": (policy,)})()
+    with pytest.raises(AssertionError, match=type(policy).__name__):
+        contract.test_an_arm_whose_first_rewards_are_all_the_same_is_pulled_again()
 
 
 def test_the_contract_covers_every_policy():
     covered = {type(policy).__name__ for policy in (*EXACT, *TestSampledPolicies.policies)}
     shipped = {name for name in eq.__all__ if name in eq.Policy.names()}
     assert shipped <= covered
-    assert len(shipped) == 13
+    assert len(shipped) == 16
 
 
 def summary(pulls, mean, std):
@@ -295,18 +323,139 @@ def test_fixed_with_the_optimum_is_the_oracle():
     assert np.abs(bandit.stats.assigned - 10_000 * share).max() < 2
 
 
-def test_thompson_sampling_draws_from_the_posterior():
-    from scipy import stats as distributions
+def chance_of_second(first, second, low, high):
+    """P(second > first) of independent continuous variables, by integration."""
+    x = np.linspace(low, high, 200_001)
+    return np.trapezoid(second.pdf(x) * first.cdf(x), x)
 
-    # P(mean_1 > mean_0) under independent Student posteriors, by integration.
-    state = summary([12, 20], [0.0, 0.4], [1.0, 0.8])
-    first = distributions.t(11, 0.0, 1.0 / np.sqrt(12))
-    second = distributions.t(19, 0.4, 0.8 / np.sqrt(20))
-    x = np.linspace(-8, 8, 200_001)
-    exact = np.trapezoid(second.pdf(x) * first.cdf(x), x)
-    draws = 100_000
+
+def assert_sampled(state, exact, draws=100_000):
     share = eq.ThompsonSampling(draws=draws).probabilities(state)[1]
     assert abs(share - exact) < 4 * math.sqrt(exact * (1 - exact) / draws)
+
+
+def test_thompson_sampling_draws_from_student_posteriors():
+    from scipy import stats as distributions
+
+    # The prior is one more degree of freedom, of typical spread: the geometric mean of the variances, 0.8^2 x 1.0^2.
+    pulls, mean, std = np.array([12, 20]), [0.0, 0.4], np.array([1.0, 0.8])
+    spread = np.sqrt((0.8 + (pulls - 1) * std**2) / pulls)
+    first, second = (distributions.t(pulls[i], mean[i], spread[i] / np.sqrt(pulls[i])) for i in range(2))
+    assert_sampled(summary(pulls, mean, std), chance_of_second(first, second, -8, 8))
+
+
+def test_an_arm_without_spread_may_still_get_what_other_arms_get():
+    from scipy import stats as distributions
+
+    # Eight rewards of 1; the other arm has -1 and 2, 1.5 times as many of the latter, which is not yes or no.
+    other = [-1.0, 2.0, 2.0, -1.0, 2.0]
+    state = eq.ArmStats(2)
+    for arm, rewards in enumerate([[1.0] * 8, other]):
+        for reward in rewards:
+            state.assign(arm)
+            state.update(arm, reward)
+    away = np.sum((np.array(other) - 1) ** 2) / abs(np.sum(np.array(other) - 1))
+    typical = np.var(other, ddof=1)
+    first = distributions.t(8, 1.0, math.sqrt(min(away**2 / 8, typical) / 8))
+    second = distributions.t(5, np.mean(other), math.sqrt((typical + 4 * typical) / 5 / 5))
+    assert_sampled(state, chance_of_second(first, second, -60, 60))
+
+
+@pytest.mark.parametrize("success", [1.0, -2.5, 1e-30])
+@pytest.mark.parametrize(("pulls", "successes"), [([40, 5], [2, 0]), ([30, 9], [29, 9]), ([12, 20], [5, 11])])
+def test_thompson_sampling_draws_rates_of_yes_or_no_from_beta_posteriors(success, pulls, successes):
+    from scipy import stats as distributions
+
+    n, s = np.array(pulls), np.array(successes)
+    rate = (s.sum() + 0.5) / (n.sum() + 1)
+    first, second = (
+        distributions.beta(s[i] + rate / min(rate, 1 - rate), n[i] - s[i] + (1 - rate) / min(rate, 1 - rate))
+        for i in range(2)
+    )
+    exact = chance_of_second(first, second, 0, 1)
+    std = abs(success) * np.sqrt(s * (n - s) / n / (n - 1))
+    assert_sampled(summary(n, success * s / n, std), exact if success > 0 else 1 - exact)
+
+
+@pytest.mark.parametrize("reward", [0.0, 3.0, -1.0])
+def test_arms_without_any_difference_are_equally_likely(reward):
+    stats = summary([5, 5, 5], [reward] * 3, [0.0] * 3)
+    assert eq.ThompsonSampling(draws=6000).probabilities(stats) == pytest.approx([1 / 3] * 3, abs=0.03)
+
+
+RARE, COMMON = np.linspace(0.01, 0.06, 10), np.linspace(0.3, 0.7, 5)
+RIVER = {"rare": (RARE, 5000, 0.04793, 0.00020), "common": (COMMON, 1000, 0.67092, 0.00065)}
+"""Rates, steps, and mean reward with its standard error of river 0.26.1: Beta Thompson sampling, 400 and 1,000 runs."""
+
+
+@pytest.mark.parametrize("rates", RIVER)
+@pytest.mark.parametrize("policy", [eq.ThompsonSampling(draws=1), eq.ThompsonBalance(reward_weight=1.0, draws=1)])
+def test_posterior_sampling_earns_at_least_what_rivers_does(policy, rates):
+    mean, horizon, reward, error = RIVER[rates]
+    pulls = eq.simulate(policy, eq.Bernoulli(mean=mean), horizon, 60, seed=1, checkpoints=[horizon]).pulls[0, :, 0]
+    ours = pulls @ mean / horizon
+    assert ours.mean() > reward - 3 * math.hypot(error, ours.std(ddof=1) / math.sqrt(60))
+    assert pulls.min() > 4  # no arm is given up, in any run
+
+
+def test_probability_clipping_keeps_floors_and_the_proportions_of_the_rest():
+    stats = summary([50] * 4, [0.0, 1.0, 1.1, 1.2], [1.0] * 4)
+    free = eq.ThompsonSampling(draws=500).probabilities(stats)
+    assert free[0] == 0 < free[1] < 0.2
+    clipped = eq.ThompsonSampling(draws=500, floor=[0.1, 0.0, 0.05, 0.0]).probabilities(stats)
+    assert clipped == pytest.approx([0.1, *(0.9 * free[1:])])
+    # Making room for the first arm pushes the second below its floor.
+    room = float(free[1]) - 0.001
+    twice = eq.ThompsonSampling(draws=500, floor=[0.1, room, 0.0, 0.0]).probabilities(stats)
+    assert twice == pytest.approx([0.1, room, *((0.9 - room) * free[2:] / free[2:].sum())])
+    assert eq.ThompsonSampling(floor=0.25).probabilities(stats) == pytest.approx([0.25] * 4)
+    two = summary([50, 50], [0.0, 0.1], [1.0, 1.0])
+    low = eq.ThompsonSampling(draws=500).probabilities(two)
+    assert low.min() > 0.2
+    assert eq.ThompsonSampling(draws=500, floor=0.2).probabilities(two) == pytest.approx(low)
+
+
+@pytest.mark.parametrize("n_arms", [2, 4])
+def test_post_diff_assigns_evenly_as_often_as_arms_hardly_differ(n_arms):
+    from scipy import stats as distributions
+
+    rng, draws, small = np.random.default_rng(8), 20_000, 0.15
+    pulls, mean, std = np.full(n_arms, 60), np.linspace(1.0, 1.1, n_arms), np.full(n_arms, 0.3)
+    # The posterior by another route: with equal spreads, the prior's is the same.
+    beliefs = distributions.t(60, mean, 0.3 / math.sqrt(60)).rvs(size=(draws, n_arms), random_state=rng)
+    rate = np.mean(np.ptp(beliefs, axis=1) < small)
+    best = np.bincount(beliefs.argmax(axis=1), minlength=n_arms) / draws
+    found = eq.PostDiff(small_difference=small, draws=draws).probabilities(summary(pulls, mean, std))
+    assert 0.1 < rate < 0.9
+    assert found == pytest.approx(rate / n_arms + (1 - rate) * best, abs=6 * math.sqrt(0.25 / draws))
+
+
+def test_post_diff_is_thompson_sampling_at_one_end_and_even_at_the_other():
+    stats = summary([50, 60, 70], [0.0, 0.1, 0.2], [1.0, 1.0, 1.0])
+    thompson = eq.ThompsonSampling(draws=64).probabilities(stats)
+    assert eq.PostDiff(small_difference=0.0, draws=64).probabilities(stats) == pytest.approx(thompson, abs=1e-15)
+    assert eq.PostDiff(small_difference=1e6, draws=64).probabilities(stats) == pytest.approx([1 / 3] * 3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 0.9, 1.0])
+@pytest.mark.parametrize("policy", [eq.SARP, eq.NARP])
+def test_rate_policies_mix_at_the_rate_with_the_best_trade_off(policy, weight):
+    from scipy.optimize import minimize_scalar
+
+    pulls, mean, std = np.array([400, 500, 600]), np.array([1.0, 2.0, 1.5]), np.array([1.0, 0.5, 2.0])
+    typical = np.exp(np.log(std**2).mean())
+    spread = np.sqrt((typical + (pulls - 1) * std**2) / pulls)
+    allocation = np.full(3, 1 / 3) if policy is eq.SARP else spread / spread.sum()
+
+    def loss(rate):
+        share = rate * allocation + (1 - rate) * np.eye(3)[1]
+        with np.errstate(divide="ignore"):
+            return -(weight * share @ mean - (1 - weight) * np.mean(spread / np.sqrt(share)))
+
+    rate = 0.0 if weight == 1 else minimize_scalar(loss, bounds=(0, 1), method="bounded", options={"xatol": 1e-9}).x
+    # So many rewards that the second arm is the best in every draw.
+    found = policy(reward_weight=weight, draws=8).probabilities(summary(pulls, mean, std))
+    assert found == pytest.approx(rate * allocation + (1 - rate) * np.eye(3)[1], abs=1e-6)
 
 
 @pytest.mark.parametrize("pulls", [2, 3, 4, 30])
@@ -393,7 +542,7 @@ def test_parameters_left_out_of_json_keep_their_defaults():
         ({"name": "CompiledPolicy"}, "unknown policy 'CompiledPolicy'"),
         ({"name": "UCB", "alpha": 1}, "UCB has no parameter alpha; allowed are scale"),
         ({"name": "Uniform", "alpha": 1}, "Uniform has no parameter alpha; allowed are none"),
-        ({"name": "ForcingBalance"}, "ForcingBalance needs the parameter reward_weight"),
+        ({"name": "ForcingBalance"}, "give a reward_weight or information_kept, not both; got neither"),
         ({"scale": 1}, "a policy must be an object with a name"),
         ([1], "a policy must be an object with a name"),
         ({"name": "ForcingBalance", "reward_weight": 0.5, "objective": {"name": "Huber"}}, "unknown objective 'Huber'"),
@@ -442,6 +591,9 @@ def test_a_second_policy_of_the_same_name_is_refused():
         (lambda: eq.UCB(scale=-1), r"scale must be in \[0, 1e\+100\]; got -1"),
         (lambda: eq.EpsilonGreedy(exploration=1.1), r"exploration must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.ThompsonSampling(draws=0), "draws must be at least 1; got 0"),
+        (lambda: eq.ThompsonSampling(floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
+        (lambda: eq.PostDiff(small_difference=-0.1), r"small_difference must be in \[0, 1e\+100\]; got -0\.1"),
+        (lambda: eq.SARP(reward_weight=1.1), r"reward_weight must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.Fixed(allocation=[0.5, 0.6]), r"allocation must add up to 1; got 1\.1"),
         (lambda: eq.PowerObjective(power=0), r"power must be in \(0, 4\]; got 0"),
         (lambda: eq.OptimisticBalance(reward_weight=0.5, scale=1e308), r"scale must be in \[0, 1e\+100\]"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.kernels.decision import best_pull
+from equipoise.kernels.decision import MARGIN_ROWS, RANDOM, best_pull, follow_margins
 from equipoise.kernels.pooling import believe, common_success, write_logarithms
 from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS
 from equipoise.policies.pooled_balance import recommended
@@ -339,6 +339,53 @@ def test_every_parameter_reaches_the_decision():
         for name, other in zip(matters, found[1:], strict=True):
             matters[name] += not np.array_equal(found[0], other)
     assert min(matters.values()) > 5
+
+
+def chances_one_by_one(policy, per_arm, t, assigned, mean, std, among=slice(None)):
+    """Return the windowed chances by one best pull after the other, of all arms or only of some."""
+    n_arms, counts = assigned.size, assigned[among].astype(float)
+    chances = np.full(n_arms, policy.mixing / n_arms)
+    for k in range(policy.window):
+        arm = best_pull(policy.reward_weight, policy.curiosity, per_arm[:, among], t + k, counts, mean, std)
+        counts[arm] += 1
+        chances[np.arange(n_arms)[among][arm]] += (1 - policy.mixing) / policy.window
+    return chances
+
+
+def arms_to_pull(rng):
+    """Return beliefs and counts with ties, arms without spread, and counts from none to thousands."""
+    n_arms = int(rng.integers(2, 80))
+    assigned = rng.integers(0, 10 ** rng.integers(1, 5), n_arms)
+    mean, std = rng.normal(size=n_arms), rng.gamma(2, 0.5, n_arms)
+    same = rng.integers(n_arms, size=n_arms)
+    if rng.random() < 0.3:
+        assigned, mean, std = assigned[same], mean[same], std[same]
+    if rng.random() < 0.3:
+        std[rng.random(n_arms) < 0.5] = 0.0
+    return assigned, mean, std
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5, 0.9, 1.0])
+def test_the_pulls_of_a_window_are_the_best_ones_one_by_one(weight):
+    rng, too_few_notices = np.random.default_rng(8), 0
+    for _ in range(300):
+        assigned, mean, std = arms_to_pull(rng)
+        n_arms, t = assigned.size, int(assigned.sum()) + 1
+        per_arm = np.array([np.zeros(n_arms), np.full(n_arms, 1 / n_arms), np.zeros(n_arms)])
+        if rng.random() < 0.2:
+            per_arm[0] = 0.9 * rng.dirichlet(np.ones(n_arms)) * rng.integers(2, size=n_arms)
+        policy = eq.PooledBalance(reward_weight=weight, tracking="windowed", window=int(rng.integers(1, 30)))
+        chances = np.empty(n_arms)
+        known = (policy.rule(), weight, per_arm, t, assigned, mean, std, np.empty((MARGIN_ROWS, n_arms)), chances)
+        assert follow_margins(*known) == RANDOM
+        assert chances.tolist() == chances_one_by_one(policy, per_arm, t, assigned, mean, std).tolist()
+        # The check must notice a choice among too few arms: those that are best now, without their rivals to be.
+        middle = assigned + 0.5
+        lacking = (1 - weight) / (2 * n_arms) * std * (t / middle) ** 1.5
+        among = np.sort(np.argsort(weight * (mean + 2 * std / middle) + lacking)[-policy.window :])
+        fewer = chances_one_by_one(policy, per_arm, t, assigned, mean[among], std[among], among)
+        too_few_notices += chances.tolist() != fewer.tolist()
+    assert too_few_notices > 10
 
 
 def test_floors_come_first_and_are_kept():

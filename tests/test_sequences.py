@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.errors import InvalidInput
+import equipoise as eq
 from equipoise.theory import asymptotic_mean_radius, bounded_mean_radius
 
 DELTA = 0.1
@@ -107,5 +107,5 @@ def test_ten_thousand_arms_at_once():
     ],
 )
 def test_what_makes_no_sense_is_refused(pulls, std, settings):
-    with pytest.raises(InvalidInput):
+    with pytest.raises(eq.InvalidInput):
         bounded_mean_radius(pulls, std, **{"failure_probability": 0.05, **settings})

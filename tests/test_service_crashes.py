@@ -20,10 +20,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
+import crash_checker
 import httpx
 import psutil
 import pytest
+from crash_checker import problems, recorded
 from endurance import short_and_full
+from patience import wait_until
 from service_crowd import PATIENCE, Crowd
 from service_runner import Service
 
@@ -61,51 +64,9 @@ def url(request, tmp_path):
 
 def create(url):
     """Make two experiments and a key, and return the key."""
+    crash_checker.create(url)
     with eq.open_store(url) as store:
-        for name, more in (("one", {}), ("other", {"missing": eq.WaitForReward(window_seconds=1e6)})):
-            policy = eq.ForcingBalance(reward_weight=0.6, tracking="windowed")
-            eq.Experiment.create(store, name, arms=["line", "pie", "none"], policy=policy, seed=7, **more)
         return create_key(store, role="admin", name="crowd")[1]
-
-
-def problems(url, answers):
-    """Return what is wrong with a store, given what its servers have answered; nothing, it is hoped."""
-    wrong = []
-    with eq.open_store(url) as store:
-        for name in ("one", "other"):
-            experiment = eq.Experiment.open(store, name)
-            try:
-                experiment.verify()
-            except eq.VerificationFailed as failed:
-                wrong.append(f"verify: {failed}")
-            facts = recorded(experiment)
-            for kind, of, pairs in answers:
-                if of == name:
-                    wrong += [
-                        f"{kind} {unit}: answered {value}, recorded {facts[kind].get(unit)}"
-                        for unit, value in pairs
-                        if facts[kind].get(unit) != [value]
-                    ]
-            for kind in ("asked", "told"):
-                wrong += [f"{unit} was {kind} twice" for unit, values in facts[kind].items() if len(values) > 1]
-                together = Counter(
-                    (*unit.split("/")[:2], int(unit.split("/")[3]))
-                    for unit in facts[kind]
-                    if not unit.startswith("contested")
-                )
-                wrong += [f"half of {key} was {kind}" for key, count in together.items() if count != key[-1]]
-    return wrong
-
-
-def recorded(experiment):
-    """Return arms, rewards and corrections by unit, as the log has them."""
-    facts = {"asked": defaultdict(list), "told": defaultdict(list), "corrected": defaultdict(list)}
-    for event in experiment.events():
-        if event.kind == "assigned":
-            facts["asked"][event.unit].append(event.arm)
-        elif event.kind in ("rewarded", "corrected"):
-            facts["told" if event.kind == "rewarded" else "corrected"][event.unit].append(event.reward)
-    return facts
 
 
 def wrong_counters(url, service, key):
@@ -238,10 +199,7 @@ def test_a_part_of_a_server_is_killed(postgresql_url):
             before = workers(parent)
             assert len(before) == 2
             before[0].kill()
-            until = time.monotonic() + PATIENCE
-            while len(set(workers(parent)) - set(before)) < 1:
-                assert time.monotonic() < until, "no new worker"
-                time.sleep(0.02)
+            wait_until(lambda: set(workers(parent)) - set(before))
             crowd.wait_for_answers(3)
             everyone = parent.children()
             parent.kill()

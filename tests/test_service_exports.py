@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from patience import wait_until
 from service_api import Api, path_of
 from service_runner import serving_here
 
@@ -82,13 +83,6 @@ def exports():
     return list(streaming._running)
 
 
-def until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def rest_of(connection):
     """Read all that comes until the other side hangs up."""
     pieces = []
@@ -110,10 +104,10 @@ def test_more_than_a_few_at_once_are_refused_and_everything_else_goes_on(store):
         assert "4 exports are under way" in refused.json()["error"]
         assert api.data("POST", path_of("x", "assignments"), {"unit": "u1"})["unit"] == "u1"
         assert api.data("GET", path_of("x", "status"))["n_assigned"] == N_UNITS
-        until(lambda: n_in_use(store) == 0)  # all is written, though nobody has read it
+        wait_until(lambda: n_in_use(store) == 0)  # all is written, though nobody has read it
         assert len(exports()) == streaming.MOST_EXPORTS
         clients[0].close()  # the others are as they were, and there is room for one
-        until(lambda: len(exports()) < streaming.MOST_EXPORTS)
+        wait_until(lambda: len(exports()) < streaming.MOST_EXPORTS)
         whole = api("GET", path_of("x", "export")).content
         assert whole.count(b"\n") == N_UNITS + 1
 
@@ -123,10 +117,10 @@ def test_one_that_stalls_gives_its_connection_back_and_is_not_taken_for_whole(st
     monkeypatch.setattr(streaming, "STALL_SECONDS", STALL)
     with serving_here(store, Settings(open=True)) as here, asking(here, form) as connection:
         began = time.monotonic()
-        until(lambda: not exports())
+        wait_until(lambda: not exports())
         assert time.monotonic() - began > STALL / 2
-        until(lambda: n_in_use(store) == 0)
-        until(lambda: here.service.metrics.in_flight == 0)
+        wait_until(lambda: n_in_use(store) == 0)
+        wait_until(lambda: here.service.metrics.in_flight == 0)
         assert not rest_of(connection).endswith(b"\r\n0\r\n\r\n")
     told = [record for record in lines if "export" in record.getMessage()]
     assert sorted(record.getMessage() for record in told) == [
@@ -170,8 +164,8 @@ def test_one_that_is_given_up_says_so_in_one_line_and_prints_nothing(store, line
         else:
             for client in clients:
                 client.close()
-            until(lambda: not exports())
-    until(lambda: not exports())
+            wait_until(lambda: not exports())
+    wait_until(lambda: not exports())
     for client in clients:
         client.close()
     gc.collect()
@@ -183,17 +177,16 @@ def test_one_that_is_given_up_says_so_in_one_line_and_prints_nothing(store, line
 
 
 def test_an_export_that_cannot_be_written_is_refused_and_leaves_room(store, monkeypatch):
-    from equipoise.errors import MissingExtra
 
     def fail(*_):
-        raise MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'")
+        raise eq.MissingExtra("Parquet needs the package polars", hint="pip install 'equipoise[frames]'")
 
     with serving_here(store, Settings(open=True)) as here, closing(Api(here.url)) as api:
         with monkeypatch.context() as patch:
             patch.setattr(eq.Experiment, "export", fail)
             for _ in range(2 * streaming.MOST_EXPORTS):
                 api.refused(501, "MissingExtra", "GET", path_of("x", "export"))
-        until(lambda: not exports())
+        wait_until(lambda: not exports())
         assert api("GET", path_of("x", "export")).status_code == 200
 
 
@@ -202,8 +195,8 @@ def test_the_transaction_ends_before_a_slow_client_has_read(store, form):
     """It would keep SQLite from recycling its WAL, however much is written meanwhile."""
     database = store.database
     with serving_here(store, Settings(open=True)) as here, asking(here, form):
-        until(lambda: [one._ended for one in exports()] == [True])
-        until(lambda: n_in_use(store) == 0)
+        wait_until(lambda: [one._ended for one in exports()] == [True])
+        wait_until(lambda: n_in_use(store) == 0)
         if database.locks_rows:
             return
         other, wal = eq.open_store(store.url), Path(f"{database.path}-wal")
@@ -222,6 +215,6 @@ def test_an_export_without_room_is_refused_and_leaves_no_file_open(store, monkey
         with monkeypatch.context() as patch:
             patch.setattr(streaming, "LEAST_FREE_BYTES", 2**62)
             api.refused(503, "StoreUnavailable", "GET", path_of("x", "export"))
-            until(lambda: not exports())
+            wait_until(lambda: not exports())
         assert api("GET", path_of("x", "export")).content.count(b"\n") == N_UNITS + 1
-        until(lambda: not exports())
+        wait_until(lambda: not exports())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import threading
 import time
@@ -13,7 +12,7 @@ from contextlib import closing, contextmanager
 import psycopg
 import pytest
 import sqlalchemy as sa
-from patience import BUSY
+from patience import BUSY, wait_until
 from service_api import Api, path_of
 from service_runner import serving_here
 
@@ -68,10 +67,7 @@ class Bench:
 
     def wait_for(self, number):
         """Wait until so many requests are inside."""
-        until = time.monotonic() + 10
-        while self.here.service.metrics.in_flight < number:
-            assert time.monotonic() < until
-            time.sleep(0.005)
+        wait_until(lambda: self.here.service.metrics.in_flight >= number)
 
     def transactions(self):
         """How many transactions there were for how many requests, as Prometheus is told."""
@@ -127,7 +123,7 @@ def test_nobody_is_answered_before_the_commit(bench):
     first = bench.hold_one()
     others = [bench.ask(f"u{i}") for i in range(5)] + [bench.tell("ada", 1)]
     bench.wait_for(7)
-    time.sleep(0.2)
+    assert bench.api.data("GET", "/healthz")  # a request that came later, and is answered
     assert not first.done() and not any(other.done() for other in others)
     assert bench.written() == 2
     bench.commits.open.set()
@@ -181,7 +177,6 @@ def test_while_another_process_writes_the_event_loop_goes_on(bench):
         other.execute("BEGIN IMMEDIATE")
         waiting = [bench.ask(f"u{i}") for i in range(5)]
         bench.wait_for(5)
-        time.sleep(0.2)
         assert bench.api.data("GET", "/healthz") == {"status": "ok"}
         assert not any(one.done() for one in waiting)
         other.execute("ROLLBACK")
@@ -201,9 +196,7 @@ def test_while_another_process_writes_nothing_else_waits_for_it(tmp_path):
             assert bench.api("GET", path_of("x", "status")).status_code == 200
             assert time.monotonic() - started < BUSY
             other.execute("ROLLBACK")
-        until = time.monotonic() + 10
-        while bench.api.data("GET", path_of("x", "status"))["state"] != "paused":
-            assert time.monotonic() < until
+        wait_until(lambda: bench.api.data("GET", path_of("x", "status"))["state"] == "paused")
 
 
 def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch):
@@ -217,10 +210,8 @@ def test_what_has_not_begun_when_it_is_given_up_never_does(tmp_path, monkeypatch
             assert "not known" in begun.result().json()["error"]
             assert all("not begun" in one.result().json()["error"] for one in waiting)
             other.execute("ROLLBACK")
-        until = time.monotonic() + 10
-        while '"paused"' not in (described := bench.api("GET", path_of("x")).text):
-            assert time.monotonic() < until
-        assert json.loads(described)["state"] == "enrolling"
+        wait_until(lambda: '"paused"' in bench.api("GET", path_of("x")).text)
+        assert bench.api.data("GET", path_of("x"))["state"] == "enrolling"
 
 
 def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path, monkeypatch):
@@ -229,8 +220,7 @@ def test_requests_that_wait_for_the_store_are_not_collected_without_end(tmp_path
         with closing(sqlite3.connect(bench.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             waiting = [bench.people.submit(bench.api, "POST", path_of("x", "pause")) for _ in range(3)]
-            bench.wait_for(3)
-            time.sleep(0.1)
+            wait_until(lambda: bench.here.service._threads._n_of.total() == 3)
             assert "too many" in bench.api("GET", path_of("x", "status")).json()["error"]
             assert bench.api("GET", "/readyz").status_code == 200
             other.execute("ROLLBACK")
@@ -243,13 +233,11 @@ def test_keys_are_read_again_after_an_error_that_nobody_expected(tmp_path, monke
     with bench_of(tmp_path / "x.db") as bench:
         read = bench.here.service.keys.read
         monkeypatch.setattr(bench.here.service.keys, "read", lambda **_: 1 / 0)
-        time.sleep(0.5)
+        wait_until(lambda: "keys could not be read" in caplog.text)
         monkeypatch.setattr(bench.here.service.keys, "read", read)
         [key] = list_keys(bench.here.service.store)
         revoke_key(bench.here.service.store, key.id)
-        time.sleep(0.5)
-        assert bench.api("GET", "/experiments").status_code == 401
-        assert "keys could not be read" in caplog.text
+        wait_until(lambda: bench.api("GET", "/experiments").status_code == 401)
 
 
 def test_a_store_that_fails_fails_the_whole_batch_which_may_be_sent_again(bench, monkeypatch):
@@ -337,7 +325,7 @@ def test_experiments_do_not_wait_for_each_other_on_postgresql(postgresql_url):
         holder.execute("SELECT 1 FROM experiments WHERE name = 'slow' FOR UPDATE")
         held = [people.submit(api, "POST", path_of("slow", "assignments"), {"unit": f"u{i}"}) for i in range(20)]
         held += [people.submit(api, "POST", path_of("slow", verb)) for verb in ("settle",) * 4 + ("resume",) * 12]
-        time.sleep(0.3)
+        wait_until(lambda: here.service.metrics.in_flight == len(held))
         started = time.monotonic()
         for i in range(10):
             assert api.data("POST", path_of("quick", "assignments"), {"unit": f"u{i}"})["new"]
@@ -372,10 +360,7 @@ def test_more_locked_experiments_than_threads_keep_nobody_else_waiting_on_postgr
             held.append(people.submit(api, "POST", path_of(name, "assignments"), {"unit": "ada"}))
             held.append(people.submit(api, "POST", path_of(name, "assignments", "many"), {"units": ["bob", "eve"]}))
         commit = here.service.group_commit
-        until = time.monotonic() + 60
-        while sum(queue.is_busy for queue in commit._queues.values()) < n_locked:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_until(lambda: sum(queue.is_busy for queue in list(commit._queues.values())) == n_locked)
         for number in range(5):  # with all threads taken, these would wait until the lock is given up after 150 s
             assert api.data("POST", path_of("free", "assignments"), {"unit": f"u{number}"})["new"]
         assert not any(one.done() for one in held)
@@ -450,6 +435,9 @@ class Turns:
     def ask(self, *units):
         return [self.commits.submit(self.experiment, [Ask(unit)]) for unit in units]
 
+    def is_writing(self):
+        return any(queue._running for queue in self.commits._queues.values())
+
     def run(self, story):
         async def told():
             try:
@@ -478,7 +466,7 @@ def test_where_others_write_requests_gather_until_those_answered_last_are_back(s
         [(expected, seconds)] = turns.gathered
         assert expected == 2 and 0 < seconds <= 0.005
         [early] = turns.ask("e")
-        await asyncio.sleep(0.2)
+        await asyncio.to_thread(turns.other.status)  # as long as a transaction takes
         assert not early.done()
         await asyncio.gather(early, *turns.ask("f"))
         assert turns.batches == [2, 2, 2]
@@ -497,7 +485,6 @@ def test_who_is_not_back_in_time_is_not_waited_for(shared_url, monkeypatch):
         await asyncio.gather(*turns.ask("c", "d"))
         await asyncio.gather(*turns.ask("e"))
         assert len(turns.gathered) == 1
-        await asyncio.sleep(0.1)  # nobody waits now
         await asyncio.gather(*turns.ask("f"))
         assert turns.batches == [2, 2, 1, 1]
 
@@ -541,7 +528,8 @@ def test_everyone_who_still_waits_at_the_end_is_told(tmp_path, monkeypatch):
         with closing(sqlite3.connect(tmp_path / "turns.db", isolation_level=None)) as writer:
             writer.execute("BEGIN IMMEDIATE")
             begun = turns.ask("b")
-            await asyncio.sleep(0.1)
+            while not turns.is_writing():
+                await asyncio.sleep(0)
             late = [turns.commits.submit(other, [Ask(unit)]) for other in others for unit in "cd"]
             await turns.commits.close(0.1)
             writer.execute("ROLLBACK")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from patience import wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from service_api import Api, path_of
 from service_runner import serving_here
@@ -152,10 +152,7 @@ def test_scrapers_that_come_at_the_same_time_cause_one_look_into_the_store(monke
             assert {one.result().status_code for one in late} == {503}
             here.service.settings = Settings(open=True, wait_seconds=60)
             waiting = [scrapers.submit(api, "GET", "/metrics") for _ in range(6)]
-            until = time.monotonic() + 30
-            while here.service.metrics.in_flight < 6:
-                assert time.monotonic() < until
-                time.sleep(0.01)
+            wait_until(lambda: here.service.metrics.in_flight >= 6)
         finally:
             go_on.set()
         answers = [one.result() for one in waiting]

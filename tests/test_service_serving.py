@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 from command_runner import Runner
-from patience import HANGS
+from patience import HANGS, wait_until
 from service_api import Api, path_of
 from service_runner import running_service, serving_here
 
@@ -47,13 +47,6 @@ def key(path):
 def run(monkeypatch, capsys):
     """The command, run in this process."""
     return Runner(monkeypatch, capsys)
-
-
-def wait_until(condition):
-    until = time.monotonic() + HANGS
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def children(pid):

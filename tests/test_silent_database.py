@@ -13,7 +13,6 @@ import pytest
 import sqlalchemy as sa
 
 import equipoise as eq
-from equipoise.errors import StoreUnavailable
 from equipoise.service.api_keys import create_key, list_keys
 from equipoise.store import libpq, postgresql
 
@@ -168,7 +167,7 @@ def test_an_export_breaks_off(proxy, experiment):
             proxy.freeze()
             return len(text)
 
-    with pytest.raises(StoreUnavailable, match=r"no reply for 0\.5 seconds"):
+    with pytest.raises(eq.StoreUnavailable, match=r"no reply for 0\.5 seconds"):
         in_time(lambda: experiment.export(Freezing(), "csv"))
 
 
@@ -204,7 +203,10 @@ def test_a_lock_of_somebody_else_is_waited_for(postgresql_url, store, experiment
 def test_a_lock_that_is_never_released_is_reported(postgresql_url, store, experiment, monkeypatch):
     monkeypatch.setattr(postgresql, "LOCK_SECONDS", 0.1)
     store.database.engine.dispose()  # for connections with the new limit
-    with locked(postgresql_url, experiment), pytest.raises(StoreUnavailable, match=r"been writing to .* for 0\.3 sec"):
+    with (
+        locked(postgresql_url, experiment),
+        pytest.raises(eq.StoreUnavailable, match=r"been writing to .* for 0\.3 sec"),
+    ):
         in_time(lambda: experiment.ask("second"))
     assert experiment.ask("second").new
 
@@ -213,7 +215,7 @@ def test_a_lock_that_is_never_released_is_reported(postgresql_url, store, experi
 def test_a_server_that_cannot_be_reached_again_is_given_up(proxy, store, experiment, by):
     proxy.refuse()
     proxy.freeze()
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(eq.StoreUnavailable):
         in_time(lambda: experiment.ask("second") if by == "our statements" else list_keys(store))
 
 

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import equipoise as eq
 from equipoise import theory
-from equipoise.errors import InvalidInput
-from equipoise.objective import optimal_allocation, strong_concavity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -220,12 +219,12 @@ class TestTradeoffError:
         chance, weight, floor, pulls = np.array([0.2, 0.5, 0.9]), 0.3, 0.1, np.array([400, 500, 600])
         std = np.sqrt(chance * (1 - chance))
         bound = theory.estimated_optimum_gap(pulls, horizon=1500, floor=floor, failure_probability=0.1)
-        best = optimal_allocation(chance, std, reward_weight=weight, floor=floor)
+        best = eq.optimal_allocation(chance, std, reward_weight=weight, floor=floor)
         gaps = []
         for _ in range(200):
             seen = rng.binomial(pulls, chance) / pulls
             seen_std = np.sqrt(seen * (1 - seen) * pulls / (pulls - 1))
-            chosen = optimal_allocation(seen, seen_std, reward_weight=weight, floor=floor)
+            chosen = eq.optimal_allocation(seen, seen_std, reward_weight=weight, floor=floor)
             gaps.append(tradeoff(best, chance, std, weight) - tradeoff(chosen, chance, std, weight))
         assert 0 < max(gaps) <= bound
         assert min(gaps) >= -1e-12
@@ -250,7 +249,7 @@ class TestBetweenValueAndAllocation:
         mean, std, weight = data.draw(instances())
         floor = data.draw(st.floats(0, 0.9)) / mean.size
         allocation = data.draw(allocations(mean.size, max(floor, 1e-6)))
-        best = optimal_allocation(mean, std, reward_weight=weight, floor=floor)
+        best = eq.optimal_allocation(mean, std, reward_weight=weight, floor=floor)
         gap = tradeoff(best, mean, std, weight) - tradeoff(allocation, mean, std, weight)
         distance = float(np.linalg.norm(allocation - best))
         # f_w is computed to about 1e-13, which the square root of Lemma 3 turns into something visible.
@@ -260,7 +259,7 @@ class TestBetweenValueAndAllocation:
     @given(st.data())
     def test_an_allocation_near_the_optimum_loses_little(self, data: st.DataObject) -> None:
         mean, std, weight = data.draw(instances())
-        best = optimal_allocation(mean, std, reward_weight=weight)
+        best = eq.optimal_allocation(mean, std, reward_weight=weight)
         floor = float(best.min()) * data.draw(st.floats(0.1, 1))
         allocation = data.draw(allocations(mean.size, floor))
         gap = tradeoff(best, mean, std, weight) - tradeoff(allocation, mean, std, weight)
@@ -277,7 +276,7 @@ class TestBetweenValueAndAllocation:
     def test_lemma_4_needs_the_optimum_above_the_floor(self) -> None:
         """A floor that cuts the optimum off leaves a loss linear in the distance, which no square bounds."""
         mean, std, weight, floor = np.array([0.0, 1.0]), np.array([0.1, 0.1]), 0.9, 0.4
-        best = optimal_allocation(mean, std, reward_weight=weight, floor=floor)
+        best = eq.optimal_allocation(mean, std, reward_weight=weight, floor=floor)
         assert best == pytest.approx([0.4, 0.6])
         allocation = best + np.array([0.01, -0.01])
         gap = tradeoff(best, mean, std, weight) - tradeoff(allocation, mean, std, weight)
@@ -416,7 +415,7 @@ class TestTracking:
 
         Also n omega(n) >= 4, which makes (2 omega + 1/n)^2 at most (9/4 omega)^2, and the constant 43.
         """
-        alpha = strong_concavity(np.full(n_arms, 0.5), reward_weight=0)
+        alpha = eq.strong_concavity(np.full(n_arms, 0.5), reward_weight=0)
         start = math.floor(theory.exploration_bound(n_arms, forcing=forcing)) + 1
         for n in [start + k for k in range(50)] + [start * 2**k for k in range(40)]:
             log_term = float(mp.log(2) + log_inverse(n, n_arms, 0.999))
@@ -540,14 +539,14 @@ class TestTheorem:
         assert theory.regret_bound(10**300, **TWO_ARMS).phase == 3
         narrow = {**TWO_ARMS, "std": [1e-70, 0.5], "floor": 1e-60}
         assert theory.regret_bound(10**300, **narrow).phase == 2
-        with pytest.raises(InvalidInput, match="third phase must start before 1e\\+300 steps; got a smallest"):
+        with pytest.raises(eq.InvalidInput, match="third phase must start before 1e\\+300 steps; got a smallest"):
             theory.third_phase_start(**narrow)
 
     @pytest.mark.parametrize("forcing", [0.3, 1.0, 4.0])
     def test_step_6_needs_a_larger_constant_than_step_8_has(self, forcing: float) -> None:
         """Every arm has half its share once the tracking error is at most half the smallest share."""
         mean, std, weight, floor = (FOUR_ARMS[name] for name in ("mean", "std", "reward_weight", "floor"))
-        smallest = float(optimal_allocation(mean, std, reward_weight=weight).min())
+        smallest = float(eq.optimal_allocation(mean, std, reward_weight=weight).min())
 
         def tracking_error(constant: float) -> float:
             n = theory.third_phase_start(**FOUR_ARMS, constant=constant)
@@ -571,7 +570,7 @@ class TestTheorem:
         """Uniform exploration of 450 arms, 200 of them noisy: regret 1.5 with rewards in [0, 1]."""
         n_arms = 450
         mean, std = np.full(n_arms, 0.5), np.where(np.arange(n_arms) < 200, 0.5, 1e-9)
-        best = optimal_allocation(mean, std, reward_weight=0)
+        best = eq.optimal_allocation(mean, std, reward_weight=0)
         uniform = np.full(n_arms, 1 / n_arms)
         assert 10 * n_arms <= theory.exploration_bound(n_arms, forcing=1)
         assert tradeoff(best, mean, std, 0) - tradeoff(uniform, mean, std, 0) > 1.5
@@ -665,6 +664,6 @@ RADII: dict[str, Any] = {"pulls": [3, 4], "horizon": 10, "failure_probability": 
     ],
 )
 def test_wrong_input_is_told_what_was_expected(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(eq.InvalidInput) as caught:
         call()
     assert caught.value.message == message

@@ -14,14 +14,6 @@ STORE = "sqlite:///equipoise.db"
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Runner:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.delenv("EQUIPOISE_STORE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    return Runner(monkeypatch, capsys)
-
-
-@pytest.fixture
 def exam(run: Runner) -> eq.Experiment:
     return eq.Experiment.create(
         STORE, "exam", arms=["line", "pie"], policy=eq.Uniform(), seed=1, reward_range=(0, 2_000)

@@ -8,7 +8,9 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import psycopg
 import pytest
+import sqlalchemy as sa
 from service_api import Api
 from service_runner import serving_here
 
@@ -240,6 +242,128 @@ def test_one_flipped_bit_of_a_unit_is_found_wherever_it_is(url, path):
         eq.Experiment.open(store, "x").verify()
 
 
+LATER = [f"later-{number}" for number in range(10)]
+
+
+def page_of_units(path):
+    """Return where the file has the index of units, which fits into one page, and what it has there now."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        [(page,)] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'one_event_of_a_kind_per_unit'")
+        [(size,)] = connection.execute("PRAGMA page_size")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    place = (page - 1) * size
+    return place, path.read_bytes()[place : place + size]
+
+
+def miss_units(url, path):
+    """Assign units that the index of units does not have: on SQLite as in a torn copy of the file."""
+    if url.startswith("sqlite"):
+        place, before = page_of_units(path)
+        with eq.open_store(url) as store:
+            eq.Experiment.open(store, "x").ask_many(LATER)
+        assert page_of_units(path)[1] != before
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(before)
+        return
+    index = "indexrelid = 'one_event_of_a_kind_per_unit'::regclass"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"UPDATE pg_index SET indisready = false WHERE {index}")  # noqa: S608
+        with eq.open_store(url) as store:
+            eq.Experiment.open(store, "x").ask_many(LATER)
+        connection.execute(f"UPDATE pg_index SET indisready = true WHERE {index}")  # noqa: S608
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def damaged(request, tmp_path):
+    """The URL of a store whose index misses units that were assigned."""
+    path = tmp_path / "x.db"
+    is_file = request.param == "sqlite"
+    url = f"sqlite:///{path}" if is_file else request.getfixturevalue("postgresql_url")
+    with eq.open_store(url) as store:
+        create(store).ask_many(UNITS[:20])
+    miss_units(url, path)
+    return url
+
+
+def test_sqlite_itself_finds_an_index_that_misses_units(url, path):
+    with eq.open_store(url) as store:
+        create(store).ask_many(UNITS[:20])
+    miss_units(url, path)
+    with eq.open_store(url) as store, pytest.raises(eq.VerificationFailed, match=r"is damaged: .*index") as failed:
+        eq.Experiment.open(store, "x").verify()
+    assert "backup" in failed.value.hint
+
+
+def amcheck(code, message):
+    """Return the statements that make what looks like the extension, in a schema that is not in our search path."""
+    body = f"BEGIN IF $2 THEN RAISE EXCEPTION '%', '{message}' USING ERRCODE = '{code}'; END IF; END"
+    return (
+        'CREATE SCHEMA "Elsewhere"',
+        f'CREATE FUNCTION "Elsewhere".bt_index_check(regclass, boolean) RETURNS void LANGUAGE plpgsql AS $${body}$$',
+        "INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion) "
+        "SELECT 1, 'amcheck', 10, oid, true, '1.3' FROM pg_namespace WHERE nspname = 'Elsewhere'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [("XX002", eq.VerificationFailed), ("XX001", eq.VerificationFailed), ("57P01", eq.StoreUnavailable)],
+)
+def test_postgresql_is_asked_for_damaged_indexes_where_it_can_tell(own_postgresql, code, error):
+    """The server that comes with the tests has no amcheck."""
+    name = f"amcheck_{code.lower()}"
+    with psycopg.connect(own_postgresql.get_uri(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    url = str(sa.make_url(own_postgresql.get_uri()).set(database=name))
+    with eq.open_store(url) as store:
+        experiment = create(store)
+        experiment.verify()
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in amcheck(code, "heap tuple lacks matching index tuple"):
+                connection.execute(statement)
+        with pytest.raises(error, match="heap tuple lacks matching index tuple"):
+            experiment.verify()
+
+
+def test_units_that_the_index_misses_are_found_without_the_check_of_the_database(damaged, monkeypatch):
+    with eq.open_store(damaged) as store:
+        monkeypatch.setattr(store.database, "check_integrity", lambda transaction: None)
+        experiment = eq.Experiment.open(store, "x")
+        with pytest.raises(eq.VerificationFailed, match=r"the index of units does not find .* unit 'later-0'"):
+            experiment.verify()
+        assert experiment.ask("later-3").new  # what the check is for
+        with pytest.raises(eq.VerificationFailed, match="unit 'later-3' was assigned twice"):
+            experiment.verify()
+
+
+def test_a_value_of_the_wrong_type_is_damage(url, path):
+    """SQLite keeps any value in any column; one flipped bit makes a text of a number."""
+    with eq.open_store(url) as store:
+        experiment = create(store)
+        fill(experiment)
+        number = next(event.number for event in experiment.events() if event.kind == "rewarded")
+    whole = path.read_bytes()
+    for damage in ("counted = ''", "arm = x''", "reward = 'high'", "salt = 7", "unit = x'ff'"):
+        change(path, f"UPDATE events SET {damage} WHERE number = {number}")  # noqa: S608
+        with eq.open_store(url) as store, pytest.raises(eq.VerificationFailed, match=f"event {number} "):
+            eq.Experiment.open(store, "x").verify()
+        path.write_bytes(whole)
+    change(path, f"UPDATE events SET details = CAST(x'7b80227d' AS TEXT) WHERE number = {number}")  # noqa: S608
+    with eq.open_store(url) as store, pytest.raises(eq.StoreMismatch, match="a text that is not UTF-8") as refused:
+        eq.Experiment.open(store, "x").verify()
+    assert "\x80" not in repr(refused.value.__cause__) and "\ufffd" not in str(refused.value.__cause__)
+    path.write_bytes(whole)
+    change(path, "UPDATE arms SET held = '' WHERE position = 1")
+    with eq.open_store(url) as store:
+        experiment = eq.Experiment.open(store, "x")
+        for read in (experiment.verify, experiment.status):
+            with pytest.raises(eq.StoreMismatch, match="the arms of experiment 'x' are damaged"):
+                read()
+        assert experiment.rebuild()
+        experiment.verify()
+
+
 def test_events_of_a_unit_without_its_assignment_say_that_the_store_is_damaged(url, path):
     experiment = create(url)
     fill(experiment)
@@ -293,6 +417,28 @@ def test_a_write_never_lands_in_another_experiment(url, path, tmp_path):
         assert three.status().n_assigned == 0
         with pytest.raises(eq.UnknownExperiment):
             eq.Experiment.open(store, "two")
+
+
+def test_a_number_that_another_store_uses_too_is_no_reason_to_write_there(url, path, tmp_path):
+    """Stores of before revision 3 number their experiments 1, 2, 3, so that any two of them have equal numbers."""
+    other = tmp_path / "other.db"
+    for place, name in ((path, "two"), (other, "three")):
+        with eq.open_store(f"sqlite:///{place}") as store:
+            fill(create(store, name), UNITS[:10])
+        change(place, *(f"UPDATE {table} SET experiment = 2" for table in ("arms", "events")))  # noqa: S608
+        change(place, "UPDATE experiments SET id = 2")
+    with eq.open_store(url) as store:
+        two, unused = (eq.Experiment.open(store, "two") for _ in range(2))
+        two.ask("ada")
+        put_back(other, path)
+        acts = (lambda: two.ask("bob"), lambda: unused.tell(UNITS[0], 1.0), two.status, two.verify, two.rebuild)
+        for act in (*acts, lambda: two.erase(UNITS[0])):
+            with pytest.raises(eq.StoreChanged, match="no longer in sqlite"):
+                act()
+        two.delete()  # of what is gone there is nothing to do
+        three = eq.Experiment.open(store, "three")
+        assert three.status().n_assigned == 10
+        three.verify()
 
 
 def test_a_service_notices_and_looks_experiments_up_again(url, path, tmp_path, caplog):

@@ -48,7 +48,14 @@ from .experiment import DropUnit as DropUnit
 from .experiment import Experiment as Experiment
 from .experiment import Precision as Precision
 from .experiment import WaitForReward as WaitForReward
+from .information import DialPrice as DialPrice
+from .information import dial_prices as dial_prices
 from .information import information_for_half_width as information_for_half_width
+from .information import information_for_multiplier as information_for_multiplier
+from .information import information_for_weight as information_for_weight
+from .information import information_kept as information_kept
+from .information import multiplier_for_information as multiplier_for_information
+from .information import weight_for_information as weight_for_information
 from .objective import error as error
 from .objective import optimal_allocation as optimal_allocation
 from .objective import optimal_pulls as optimal_pulls
@@ -67,6 +74,8 @@ from .pareto import frontier as frontier
 from .pareto import weight_for_error as weight_for_error
 from .pareto import weight_for_reward as weight_for_reward
 from .policies import GAFS as GAFS
+from .policies import NARP as NARP
+from .policies import SARP as SARP
 from .policies import UCB as UCB
 from .policies import Choice as Choice
 from .policies import EpsilonGreedy as EpsilonGreedy
@@ -78,6 +87,7 @@ from .policies import NumbaPolicy as NumbaPolicy
 from .policies import OptimisticBalance as OptimisticBalance
 from .policies import Policy as Policy
 from .policies import PooledBalance as PooledBalance
+from .policies import PostDiff as PostDiff
 from .policies import ThompsonBalance as ThompsonBalance
 from .policies import ThompsonSampling as ThompsonSampling
 from .policies import UCBExplore as UCBExplore

@@ -12,6 +12,7 @@ import numpy as np
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
+from equipoise.information import share_of_information
 from equipoise.objective import checked_problem
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective
 
@@ -110,6 +111,61 @@ def distance(
     means, stds, weight = checked_problem(true_mean, true_std, reward_weight, objective)
     best = objective.solve(means, stds, weight, np.zeros(means.size))
     return np.asarray(np.abs(shares - best).max(axis=-1))
+
+
+def reward_shortfall(
+    frequency: FloatArray,
+    true_mean: FloatArray,
+    true_std: FloatArray,
+    *,
+    information_kept: float,
+    information_about: str = "average",
+    smallest_difference: float | None = None,
+) -> FloatArray:
+    """Return the most reward that keeps this share of the information, minus the reward of shares of pulls.
+
+    Means and spreads are the true ones. It is negative where the shares keep less information: see `error_excess`.
+
+    Examples
+    --------
+    >>> shares = np.array([[0.5, 0.5], [0.1, 0.9]])
+    >>> reward_shortfall(shares, np.array([1.0, 2.0]), np.ones(2), information_kept=0.5).round(4)
+    array([ 0.384, -0.016])
+    """
+    dial = checks.dial(None, information_kept, information_about, smallest_difference)
+    means, stds, _ = checked_problem(true_mean, true_std, 0.0, ROOT_MEAN_SQUARE)
+    kept, about, difference = checks.share_kept("information_kept", information_kept), dial[2], dial[3]
+    best, _ = ROOT_MEAN_SQUARE.solve_for_information(means, stds, kept, about, difference, np.zeros(means.size))
+    loss = means - means.max()  # small differences lose no digits to a reward that all arms share
+    return np.asarray(best @ loss - frequency @ loss)
+
+
+def error_excess(
+    frequency: FloatArray,
+    true_mean: FloatArray,
+    true_std: FloatArray,
+    *,
+    information_kept: float,
+    information_about: str = "average",
+    smallest_difference: float | None = None,
+) -> FloatArray:
+    """Return by which part the error of shares of pulls exceeds the limit for this share of the information.
+
+    The error is the average error, the largest of the arms, or the noise in the least sure comparison with the best
+    arm, relative to the difference; the limit is the smallest possible, for the true means and spreads, divided by
+    sqrt(information_kept). Negative within the limit, infinite where an arm that matters was not pulled.
+
+    Examples
+    --------
+    >>> shares = np.array([[0.5, 0.5], [0.1, 0.9], [0.0, 1.0]])
+    >>> error_excess(shares, np.array([1.0, 2.0]), np.ones(2), information_kept=0.5).round(4)
+    array([-0.2929,  0.0541,     inf])
+    """
+    dial = checks.dial(None, information_kept, information_about, smallest_difference)
+    means, stds, _ = checked_problem(true_mean, true_std, 0.0, ROOT_MEAN_SQUARE)
+    kept = share_of_information(frequency, means, stds, *dial[2:], np.zeros(means.size))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.sqrt(dial.information_kept / kept) - 1)
 
 
 def relative_dcg(estimate: FloatArray, true_mean: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ def reward(allocation: ArrayLike, mean: ArrayLike) -> Any:
     1.5
     """
     means = checks.vector("mean", mean)
-    return _plain(_allocations(allocation, means.size) @ means)
+    return as_number(checked_allocations(allocation, means.size) @ means)
 
 
 def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = ROOT_MEAN_SQUARE) -> Any:
@@ -51,7 +51,7 @@ def error(allocation: ArrayLike, std: ArrayLike, *, objective: PowerObjective = 
     if not isinstance(objective, PowerObjective):
         raise InvalidInput.of("objective", "must be a PowerObjective such as ROOT_MEAN_SQUARE", objective)
     objective.check_arms(stds.size)
-    return _plain(objective.error(_allocations(allocation, stds.size), stds))
+    return as_number(objective.error(checked_allocations(allocation, stds.size), stds))
 
 
 def tradeoff(
@@ -70,7 +70,7 @@ def tradeoff(
     0.042893218813...
     """
     means, stds, weight = checked_problem(mean, std, reward_weight, objective)
-    return _plain(objective.value(_allocations(allocation, means.size), means, stds, weight))
+    return as_number(objective.value(checked_allocations(allocation, means.size), means, stds, weight))
 
 
 def regret(
@@ -93,8 +93,8 @@ def regret(
     """
     means, stds, weight = checked_problem(mean, std, reward_weight, objective)
     best = objective.solve(means, stds, weight, checks.floors(floor, means.size))
-    value = objective.value(_allocations(allocation, means.size), means, stds, weight)
-    return _plain(objective.value(best, means, stds, weight) - value)
+    value = objective.value(checked_allocations(allocation, means.size), means, stds, weight)
+    return as_number(objective.value(best, means, stds, weight) - value)
 
 
 def optimal_allocation(
@@ -151,7 +151,7 @@ def optimal_allocation(
     array([0.0072, 0.0144, 0.0289, 0.5773, 0.3722])
     """
     dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
-    means, stds = _checked_arms(mean, std, objective)
+    means, stds = checked_arms(mean, std, objective)
     return _best_shares(means, stds, dial, checks.floors(floor, means.size), objective)[0]
 
 
@@ -195,7 +195,7 @@ def optimal_pulls(
     array([ 4,  4, 12])
     """
     dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
-    means, stds = _checked_arms(mean, std, ROOT_MEAN_SQUARE)
+    means, stds = checked_arms(mean, std, ROOT_MEAN_SQUARE)
     n_pulls = checks.whole_number("horizon", horizon, 1, LARGEST_HORIZON)
     lowest = checks.floors(floor, means.size)
     if dial.reward_weight != 1:
@@ -278,11 +278,11 @@ def checked_problem(
     mean: ArrayLike, std: ArrayLike, reward_weight: float, objective: Objective
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return means, standard deviations and weight; raise unless they fit together and suit the objective."""
-    means, stds = _checked_arms(mean, std, objective)
+    means, stds = checked_arms(mean, std, objective)
     return means, stds, checks.number_between("reward_weight", reward_weight, 0, 1)
 
 
-def _checked_arms(mean: ArrayLike, std: ArrayLike, objective: Objective) -> tuple[FloatArray, FloatArray]:
+def checked_arms(mean: ArrayLike, std: ArrayLike, objective: Objective) -> tuple[FloatArray, FloatArray]:
     """Return means and standard deviations; raise unless they fit together and suit the objective."""
     means, stds = checks.means_and_stds(mean, std)
     if not isinstance(objective, Objective):
@@ -291,7 +291,7 @@ def _checked_arms(mean: ArrayLike, std: ArrayLike, objective: Objective) -> tupl
     return means, stds
 
 
-def _allocations(allocation: Any, n_arms: int) -> FloatArray:
+def checked_allocations(allocation: Any, n_arms: int) -> FloatArray:
     """Check one allocation or an array of them with arms on the last axis."""
     if not hasattr(allocation, "__len__") or len(allocation) == 0 or np.ndim(allocation[0]) == 0:
         return checks.allocation("allocation", allocation, size=n_arms)
@@ -306,6 +306,6 @@ def _allocations(allocation: Any, n_arms: int) -> FloatArray:
     return array
 
 
-def _plain(value: Any) -> Any:
+def as_number(value: Any) -> Any:
     """Turn a 0-dimensional result into a float."""
     return float(value) if np.ndim(value) == 0 else value

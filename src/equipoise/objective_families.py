@@ -119,10 +119,10 @@ class PowerObjective(Objective):
 
         The weight is NaN for information about something else than the average error, which is this objective's.
         """
-        from equipoise.kernels.information import allocate_for_information
+        from equipoise.kernels.information import WORK_ROWS, allocate_for_information
 
         n_arms, importance = mean.size, self.normalised_importance(mean.size)
-        share, work = np.empty(n_arms), np.empty((_kernel().WORK_ROWS, n_arms))
+        share, work = np.empty(n_arms), np.empty((WORK_ROWS, n_arms))
         dial = CRITERIA[about], kept, difference or 0.0, self.power
         weight = allocate_for_information(*dial, mean, std, importance, floor, work, share)
         return share, float(weight)

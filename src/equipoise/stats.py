@@ -153,7 +153,12 @@ class ArmStats:
 
     def copy(self) -> ArmStats:
         """Return an independent copy."""
-        return self.extended(self.n_arms)
+        # Not by `extended`, which takes four times as long: each transaction of an experiment copies its statistics.
+        twin = object.__new__(ArmStats)
+        twin.assigned, twin.pulls, twin.n_assigned = self.assigned.copy(), self.pulls.copy(), self.n_assigned
+        twin.mean, twin.std, twin._sums = self.mean.copy(), self.std.copy(), self._sums.copy()
+        twin._digits = None if self._digits is None else self._digits.copy()
+        return twin
 
     def extended(self, n_arms: int) -> ArmStats:
         """Return a copy with new arms after the present ones, `n_arms` in all."""

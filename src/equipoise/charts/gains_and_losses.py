@@ -49,6 +49,7 @@ class GainsAndLossesRecord:
         Title and number format of the axis.
     best_gain, best_loss : arrays
         The curve of the optimum; empty for no curve.
+    loss_title : str
     """
 
     title: str
@@ -58,6 +59,7 @@ class GainsAndLossesRecord:
     gain_format: str
     best_gain: FloatArray
     best_loss: FloatArray
+    loss_title: str = "What researchers lose: how much larger the average error of an estimate is than in the trial"
 
     def __post_init__(self) -> None:
         for way in self.ways:
@@ -85,7 +87,7 @@ def gains_and_losses_chart(record: GainsAndLossesRecord, *, big: bool = False) -
     is_wide = any(way.loss > 0.8 * far and way.is_named and not way.name_left for way in record.ways) or bool(best)
     x = alt.X(
         "loss:Q",
-        title="What researchers lose: how much larger the average error of an estimate is than in the trial",
+        title=record.loss_title,
         scale=alt.Scale(domain=[-0.03 * far, (1.25 if is_wide else 1.06) * far], nice=False),
         axis=alt.Axis(format="+~%", tickCount=6, grid=False),
     )

@@ -274,7 +274,7 @@ def delete(
     """Delete an experiment that was made by mistake; one that has rewards is refused."""
     experiment = open_experiment(store, name, key)
     if not yes and confirmation.is_possible():
-        forgotten = f"; {experiment.status().n_assigned:,} assignments are forgotten"
+        forgotten = f"; assignments forgotten: {experiment.status().n_assigned:,}"
         confirmation.require_typed(name, f"delete removes {name} and its log, and nothing can undo it{forgotten}")
     experiment.delete()
     print_answer({"name": name, "deleted": True}, f"{name} is deleted", as_json)

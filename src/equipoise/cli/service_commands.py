@@ -97,6 +97,12 @@ def create_key(
         list[str] | None,
         option("--limit", "Key", "WHAT=N", "Most per hour of requests, bytes or new units; may be repeated."),
     ] = None,
+    public: Annotated[
+        bool,
+        option(
+            "--public", "Key", None, "For a web page or a game, where strangers can read it: it gets limits per hour."
+        ),
+    ] = False,
     store: DatabaseUrl = DEFAULT_STORE,
     who: Who = None,
     as_json: AsJson = False,
@@ -110,7 +116,14 @@ def create_key(
     def made(opened: "Store") -> "tuple[Key, str]":
         until = None if expires is None else _instant(expires, opened.now())
         return keys.create_key(
-            opened, role=role, name=name, experiment=experiment, expires_at=until, limits=limits, who=author(who)
+            opened,
+            role=role,
+            name=name,
+            experiment=experiment,
+            expires_at=until,
+            limits=limits,
+            public=public,
+            who=author(who),
         )
 
     rehearse(store, made)
@@ -118,7 +131,8 @@ def create_key(
     if not as_json:
         until = "" if key.expires_at is None else f", until {key.expires_at:%Y-%m-%d %H:%M} UTC"
         only = "" if key.experiment is None else f" of {key.experiment!r}"
-        note(f"key {key.id} for {key.role}s{only}{until}; keep it, it cannot be shown again:")
+        most = "" if key.limits is None else f", at most {key.limits}"
+        note(f"key {key.id} for {key.role}s{only}{until}{most}; keep it, it cannot be shown again:")
     print_answer(key.to_dict() | {"key": text}, text, as_json)
 
 

@@ -21,7 +21,7 @@ from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
-from equipoise.experiment.plan import MOST_SETTLED
+from equipoise.experiment.plan import MOST_SETTLED, Plan
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
 from equipoise.store import Store, Transaction, open_store
@@ -133,7 +133,7 @@ class StoreBackend:
     def run(self, command: commands.Request) -> Any:
         """Run one command; settling and finishing take one transaction per `MOST_SETTLED` due units."""
         if isinstance(command, (commands.Settle, commands.Finish)):
-            while len(carry_out(self.store, self.number, [commands.Settle()], together=True).events) >= MOST_SETTLED:
+            while len(self._carry_out([commands.Settle()], together=True).events) >= MOST_SETTLED:
                 pass
         return self.run_all([command])[0]
 
@@ -145,7 +145,10 @@ class StoreBackend:
 
     def apply(self, requests: Sequence[commands.Request], *, together: bool) -> list[Any]:
         """Run commands of any authors in one transaction; with `together`, raise the first error."""
-        return carry_out(self.store, self.number, requests, together=together).results if requests else []
+        return self._carry_out(requests, together=together).results if requests else []
+
+    def _carry_out(self, requests: Sequence[commands.Request], *, together: bool) -> Plan:
+        return carry_out(self.store, self.number, self.name, requests, together=together)
 
     def unit(self, unit: str) -> UnitStatus | None:
         """Read a unit's events."""
@@ -193,9 +196,12 @@ class StoreBackend:
         from equipoise.experiment.verification import rebuild
 
         now, who = microseconds(self.store.now()), checked_who(self.who)
-        changed = self.store.change(
-            self.number, lambda transaction: rebuild(transaction, self.number, self.name, now, who)
-        )
+
+        def work(transaction: Transaction) -> bool:
+            transaction.require_name(self.number, self.name)
+            return rebuild(transaction, self.number, self.name, now, who)
+
+        changed = self.store.change(self.number, work)
         self.store.states.pop(self.number, None)
         return changed
 
@@ -205,6 +211,7 @@ class StoreBackend:
 
         def work(transaction: Transaction) -> None:
             nonlocal tried
+            transaction.require_name(self.number, self.name)
             kinds = {kind for _, kind, *_ in transaction.unit_events(self.number, [unit])}
             if not kinds:
                 if tried:  # by this call, whose connection was lost during the commit
@@ -222,6 +229,7 @@ class StoreBackend:
         """Delete the experiment from all tables; a repeat finds nothing to do."""
 
         def work(transaction: Transaction) -> None:
+            transaction.require_name(self.number, self.name)
             if transaction.has_rewards(self.number):
                 raise HasRewards(
                     f"experiment {self.name!r} has rewards, and what was measured is not deleted", hint=Hint.FINISH
@@ -254,7 +262,7 @@ class StoreBackend:
 
     def _read(self, work: Callable[[Transaction, State], Result], *, repeatable: bool = True) -> Result:
         return self.store.read(
-            lambda transaction: work(transaction, load_state(self.store, transaction, self.number)),
+            lambda transaction: work(transaction, load_state(self.store, transaction, self.number, self.name)),
             repeatable=repeatable,
         )
 

@@ -22,19 +22,25 @@ if TYPE_CHECKING:
 
 
 def carry_out(
-    store: Store, experiment: int, requests: Sequence[Request], *, together: bool, lock_seconds: float | None = None
+    store: Store,
+    experiment: int,
+    name: str,
+    requests: Sequence[Request],
+    *,
+    together: bool,
+    lock_seconds: float | None = None,
 ) -> Plan:
     """Execute commands and return the plan once it is durable; with `together`, the first error rolls all back.
 
     With `lock_seconds`, raise `StoreBusy` if another writer has the experiment's lock for that long.
     """
-    planned = store.change(experiment, *_work(store, experiment, requests, together), lock_seconds=lock_seconds)
+    planned = store.change(experiment, *_work(store, experiment, name, requests, together), lock_seconds=lock_seconds)
     keep_state(store, experiment, planned.state)
     return planned
 
 
 def _work(
-    store: Store, experiment: int, requests: Sequence[Request], together: bool
+    store: Store, experiment: int, name: str, requests: Sequence[Request], together: bool
 ) -> tuple[Callable[[Transaction], Plan], list[str]]:
     """Return the function to run in a transaction, and the units it concerns."""
     checked: Any = [_checked(request) for request in requests]
@@ -44,7 +50,7 @@ def _work(
 
     def work(transaction: Transaction) -> Plan:
         last = store.states.get(experiment)
-        state = load_state(store, transaction, experiment)
+        state = load_state(store, transaction, experiment, name)
         missing = state.configuration.missing
         now = microseconds(store.now())
         windowed = missing.window_seconds is not None and state.state != FINISHED

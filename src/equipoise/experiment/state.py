@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class State:
         stats, sign = self.stats, self.configuration.sign
         reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
         counters = self.counters[:, position].tolist()
-        exact = stats.exact_sums(position)
+        digits = None if stats.digits is None else stats.digits[position]
         return (
             position,
             self.names[position],
@@ -150,7 +151,7 @@ class State:
             *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
             changed,
             self.tracked_from.item(position),
-            None if exact is None else exact_digits.to_text(_signed(exact, sign)),
+            None if stats.digits is None else _exact_text(None if digits is None else digits.tobytes(), sign),
             counters[N_WITHDRAWN],
         )
 
@@ -181,6 +182,14 @@ class State:
 _EXACT_SUMS = ARM_COLUMNS.index("exact_sums")
 
 
+@lru_cache(maxsize=1024)
+def _exact_text(digits: bytes | None, sign: float) -> str:
+    """Return an arm's exact sums of rewards as reported; cached, since most transactions assign and change no sum."""
+    if digits is None:
+        return exact_digits.to_text((0, 0))
+    return exact_digits.to_text(_signed(exact_digits.from_digits(np.frombuffer(digits, np.int64).reshape(2, -1)), sign))
+
+
 def _signed(sums: ExactSums, sign: float) -> ExactSums:
     """Return exact sums of rewards times 1 or -1."""
     rewards, squares = sums
@@ -195,10 +204,16 @@ def _exact_sums(name: str, text: str) -> ExactSums:
         raise StoreMismatch(f"the arms of experiment {name!r} are damaged: {error}", hint=Hint.REBUILD) from error
 
 
-def load_state(store: Store, transaction: Transaction, experiment: int) -> State:
-    """Return the state that a transaction sees; reads only what changed since the cached one."""
+def load_state(store: Store, transaction: Transaction, experiment: int, name: str) -> State:
+    """Return the state that a transaction sees; reads only what changed since the cached one.
+
+    Name and number are checked together: in another store, the number may be that of another experiment.
+    """
     cached: State | None = store.states.get(experiment)
     head = transaction.head(experiment, 0 if cached is None else cached.n_events)
+    if head.name != name:
+        store.states.pop(experiment, None)
+        transaction.require_name(experiment, name)
     if cached is not None and (cached.n_events > head.n_events or cached.hash != head.seen_hash):
         log.warning(
             "the store went back in time: experiment %r had %d events and has others now; reading it again",
@@ -210,13 +225,16 @@ def load_state(store: Store, transaction: Transaction, experiment: int) -> State
     if cached is not None and cached.n_events == head.n_events:
         return cached
     if cached is None:
-        name, created_at, text = transaction.configuration(experiment)
+        _, created_at, text = transaction.configuration(experiment)
         state, after = State(name, created_at, read_configuration(name, text)), -1
     else:
         state, after = cached.copy(), cached.n_events
         if head.configured > after:
             state.set_configuration(read_configuration(state.name, transaction.configuration(experiment)[2]))
-    state.read_arms(transaction.arms(experiment, after))
+    try:
+        state.read_arms(transaction.arms(experiment, after))
+    except (LookupError, OverflowError, TypeError, ValueError) as error:  # SQLite's columns hold values of any type
+        raise StoreMismatch(f"the arms of experiment {state.name!r} are damaged", hint=Hint.REBUILD) from error
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
     state.hash = head.hash
     return state

@@ -145,6 +145,14 @@ FROM events WHERE experiment = ? ORDER BY number
 """
 
 
+_MAYBE_TEXT, _MAYBE_NUMBER = str | None, float | int | None
+_COLUMN_TYPES = (
+    *(int, str, _MAYBE_TEXT, int, int, _MAYBE_NUMBER, _MAYBE_NUMBER, int),
+    *(int, _MAYBE_NUMBER, _MAYBE_TEXT, int),
+)
+"""The types of the columns of `_SELECT`."""
+
+
 class Replay:
     """Replay of a log: the experiment's state after it, and the state of every unit by its decision.
 
@@ -176,7 +184,11 @@ class Replay:
     def read(self, transaction: Transaction, experiment: int) -> Replay:
         """Replay a whole log."""
         for rows in transaction.stream(_SELECT, experiment):
-            self.feed(rows)
+            try:
+                self.feed(rows)
+            except (OverflowError, TypeError, ValueError):
+                self._refuse_wrong_types(rows)
+                raise
         state = self.state
         state.n_events, state.n_decisions = self.n_events, self.n_decisions
         state.stats.n_assigned = int(state.stats.assigned.sum())
@@ -207,6 +219,12 @@ class Replay:
         while at < len(rows):
             at = self._advance(events, rows, at)
         self.n_events += len(rows)
+
+    def _refuse_wrong_types(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Raise `VerificationFailed` if a value is not of the type of its column, as SQLite does not ensure."""
+        for row in rows:
+            if not all(map(isinstance, row, _COLUMN_TYPES)):
+                self._differ(row[0], "should have numbers and texts in their places", "a value of another type")
 
     def _advance(self, events: log_replay.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
         """Apply an event that changes the experiment, or replay up to the next one; return the position after."""

@@ -6,15 +6,17 @@ path. Functions marked `approximate` may differ between machines by rounding err
 
 The kernels that decide are a wire format. `verify` recomputes every decision in a log and compares it bit for bit, so
 a sum in another order, a fused operation or a changed constant breaks the logs of running experiments. That holds for
-`assignment`, `decision`, `exact_sums`, `moments`, `pooling`, `random` and `solver`. If you change a result there, even
-by one rounding, raise `VERSION`, and keep what the versions before need as long as you can: their logs replay by it.
+`assignment`, `decision`, `exact_sums`, `moments`, `pooling`, `posterior`, `random` and `solver`. If you change a result
+there, even by one rounding, raise `VERSION`, and keep what the versions before need as long as you can: their logs
+replay by it.
 """
 
-VERSION = 2
+VERSION = 3
 """Version of the rules and arithmetic behind decisions; every log records the version its experiment started with.
 
 1. Removed rewards are subtracted from sums of twice a double's precision. The first logs record no version.
 2. Sums are rounded again from exact ones when a reward is removed.
+3. Posterior sampling has proper priors: an arm whose first rewards are all the same is not known without noise.
 """
 
 OLDEST_VERSION = 1

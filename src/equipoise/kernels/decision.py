@@ -13,21 +13,35 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
 from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.pooling import believe
+from equipoise.kernels.posterior import (
+    add_chances_to_be_best,
+    best_rate,
+    chance_of_small_difference,
+    describe,
+    draw_beliefs,
+    expect,
+    keep_floors,
+)
 from equipoise.kernels.random import draw_posterior, state_key
 from equipoise.kernels.rules import (
     ALLOCATION,
     AVERAGE,
     BALANCE,
+    BEST_ARM,
     CONFIDENCE_BALANCE,
     DIFFERENCE,
     EPSILON_GREEDY,
+    EVERY_ARM,
     FIXED,
     FLOOR,
     IMPORTANCE,
     MARGINAL,
+    NEYMAN_RATE,
     POOLED_BALANCE,
+    POST_DIFF,
     SAMPLE,
     STATED_WEIGHT,
+    STATIC_RATE,
     THOMPSON_BALANCE,
     THOMPSON_SAMPLING,
     UCB,
@@ -43,8 +57,15 @@ from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 RANDOM = -1
 """Returned instead of an arm when the arm is to be drawn from the probabilities."""
 
-WORK_ROWS = SOLVER_ROWS + 3
-"""Rows of scratch a decision needs: the solver's, the target, and the means and stds to solve for."""
+_STANDARD_ERRORS = 2.0
+"""By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
+
+WORK_ROWS = SOLVER_ROWS + 5
+"""Rows of scratch a decision needs: the solver's, two of posteriors or of `kernels.information`, the target, and the
+means and stds to solve for."""
+
+MARGIN_ROWS = 6
+"""Rows of scratch `follow_margins` needs."""
 
 
 @inlined
@@ -150,18 +171,29 @@ def decide(
         return RANDOM, False, np.nan
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
-        believed_mean, believed_std = work[-2], work[-1]
+        believed_mean, believed_std, first, second = work[-2], work[-1], work[-4], work[-5]
+        success = describe(pulls, mean, std, first, second) if rule.version >= 3 else 0.0
         for i in range(n_arms):
             probability[i] = 0.0
         for k in range(rule.draws):
             for i in range(n_arms):
-                believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
+                if rule.version >= 3:
+                    believed_mean[i], believed_std[i] = draw_beliefs(
+                        key, k, i, success, pulls[i], mean[i], first[i], second[i]
+                    )
+                else:
+                    believed_mean[i], believed_std[i] = draw_posterior(key, k, i, pulls, mean, std)
             if rule.kind == THOMPSON_SAMPLING:
                 arm = _largest(believed_mean)
             else:
                 solve_for(rule, per_arm, believed_mean, believed_std, 1.0, work, target)
                 arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
+        if rule.kind == THOMPSON_SAMPLING:
+            keep_floors(per_arm[FLOOR], probability)
+        return RANDOM, False, np.nan
+    if rule.kind == POST_DIFF or rule.kind == STATIC_RATE or rule.kind == NEYMAN_RATE:
+        _mix_with_posterior_sampling(rule, t, pulls, mean, std, work, probability)
         return RANDOM, False, np.nan
     by_weight = rule.criterion == STATED_WEIGHT or rule.criterion == AVERAGE
     if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and by_weight:
@@ -170,15 +202,41 @@ def decide(
         weight = rule.reward_weight
         if rule.criterion == AVERAGE:
             weight = solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
-        arm = follow_margins(
-            rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work[0], probability
-        )
+        arm = follow_margins(rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work, probability)
         return arm, False, weight if rule.criterion == AVERAGE else np.nan
     _, weight = write_target(rule, per_arm, t, pulls, mean, std, work, target)
     # Margins exist for a weight only: a target is followed by its differences.
     tracking = DIFFERENCE if rule.tracking == MARGINAL else rule.tracking
     arm = track(tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
     return arm, False, weight
+
+
+@compiled
+def _mix_with_posterior_sampling(
+    rule: Rule, t: int, pulls: IntArray, mean: FloatArray, std: FloatArray, work: FloatArray, probability: FloatArray
+) -> None:
+    """Write probabilities of which a part follows an allocation for accuracy, and the rest is Thompson sampling."""
+    n_arms, allocation, first, second = pulls.size, work[-3], work[-4], work[-5]
+    key = state_key(t, mean, std, work[0])
+    success = describe(pulls, mean, std, first, second)
+    for i in range(n_arms):
+        allocation[i] = 1.0 / n_arms
+    if rule.kind == POST_DIFF:
+        rate = chance_of_small_difference(rule.scale, key, rule.draws, success, pulls, mean, first, second)
+    else:
+        expected_mean, expected_std = work[-2], work[-1]
+        expect(success, mean, first, second, expected_mean, expected_std)
+        if rule.kind == NEYMAN_RATE:
+            total = 0.0
+            for i in range(n_arms):
+                total += expected_std[i]
+            for i in range(n_arms):
+                allocation[i] = expected_std[i] / total
+        rate = best_rate(rule.reward_weight, expected_mean, expected_std, allocation)
+    for i in range(n_arms):
+        probability[i] = rate * allocation[i]
+    if rate < 1.0:
+        add_chances_to_be_best(1.0 - rate, key, rule.draws, success, pulls, mean, first, second, probability)
 
 
 @compiled
@@ -248,7 +306,28 @@ def write_target(
             believed_std[i] = width / math.sqrt(rule.horizon)
     else:
         return False, np.nan
+    allow_for_noise(rule, pulls, believed_mean, believed_std)
     return True, solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
+
+
+@compiled
+def allow_for_noise(rule: Rule, pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
+    """Change beliefs to what may well be the case, two standard errors off, if information is kept about single arms.
+
+    An arm whose spread or mean is underestimated would get too few pulls to show it soon. So spreads are raised if
+    every arm is to be known, and the other means are raised towards the best if that is to be found.
+    """
+    if rule.criterion == EVERY_ARM:
+        for i in range(pulls.size):
+            std[i] *= 1.0 + _STANDARD_ERRORS / math.sqrt(2.0 * pulls[i])
+    elif rule.criterion == BEST_ARM:
+        best = _largest(mean)
+        highest = np.nextafter(mean[best], -np.inf)
+        noise = std[best] * std[best] / pulls[best]
+        for i in range(pulls.size):
+            if i != best:
+                hoped = mean[i] + _STANDARD_ERRORS * math.sqrt(std[i] * std[i] / pulls[i] + noise)
+                mean[i] = min(hoped, highest)
 
 
 @compiled
@@ -325,15 +404,28 @@ def best_pull(
     # What one more pull of an arm adds to w * reward - (1 - w) * error for t pulls, times t. The error's part is taken
     # at the middle of that pull, half a pull after the last: within 1% of the difference from four pulls on, and finite
     # at none.
-    coefficient = 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
+    coefficient = _error_coefficient(reward_weight, t)
     arm, most = 0, -np.inf
     for i in range(counts.size):
-        middle = counts[i] + 0.5
-        hoped = mean[i] + curiosity * std[i] / middle
-        gain = reward_weight * hoped + coefficient * importance[i] * std[i] / (middle * math.sqrt(middle))
+        worth, power = _pull_worth(reward_weight, curiosity, counts[i], mean[i], std[i])
+        gain = worth + coefficient * importance[i] * std[i] / power
         if gain > most:
             arm, most = i, gain
     return arm
+
+
+@inlined
+def _error_coefficient(reward_weight: float, t: int) -> float:
+    """Return what the error's part of a gain is multiplied by at step t; it grows with t."""
+    return 0.5 * (1.0 - reward_weight) * t * math.sqrt(t)
+
+
+@inlined
+def _pull_worth(reward_weight: float, curiosity: float, count: float, mean: float, std: float) -> tuple[float, float]:
+    """Return the part of a pull's gain that is the same at every step, and what the error's part is divided by."""
+    middle = count + 0.5
+    hoped = mean + curiosity * std / middle
+    return reward_weight * hoped, middle * math.sqrt(middle)
 
 
 @compiled
@@ -345,13 +437,14 @@ def follow_margins(
     assigned: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    counts: FloatArray,
+    work: FloatArray,
     probability: FloatArray,
 ) -> int:
     """Return the best pull at step t; with windowed tracking, write probabilities and return `RANDOM`.
 
-    Probabilities follow how often an arm is among the next `window` best pulls. `counts` is a row of scratch.
+    Probabilities follow how often an arm is among the next `window` best pulls. `work` has `MARGIN_ROWS` of scratch.
     """
+    counts = work[0]
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
@@ -359,8 +452,84 @@ def follow_margins(
     window = int(rule.window)
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
-    for k in range(window):
-        arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
-        counts[arm] += 1.0
-        probability[arm] += (1.0 - rule.mixing) / window
+    share = (1.0 - rule.mixing) / window
+    if not _pull_candidates(
+        reward_weight, rule.exploration, per_arm, t, window, share, counts, mean, std, work, probability
+    ):
+        for k in range(window):
+            arm = best_pull(reward_weight, rule.exploration, per_arm, t + k, counts, mean, std)
+            counts[arm] += 1.0
+            probability[arm] += share
     return RANDOM
+
+
+@compiled
+def _pull_candidates(
+    reward_weight: float,
+    curiosity: float,
+    per_arm: FloatArray,
+    t: int,
+    window: int,
+    share: float,
+    counts: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    probability: FloatArray,
+) -> bool:
+    """Add `share` to the probability of each of the next best pulls; return False, with nothing done, if floors matter.
+
+    The same pulls as those of `best_pull`, one by one, from one pass over the arms. A pull only lowers the gain of its
+    own arm, and later steps only raise gains; rounded operations keep both orders. So an arm's gain is never above its
+    gain now with the window's last coefficient, and unpulled never below that with the first. An arm whose highest gain
+    is below the lowest of `window` other arms is never the best: at any time one of these has not been pulled.
+    """
+    floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
+    worth, power, lowest, highest, candidate = work[1], work[2], work[3], work[4], work[5]
+    n_arms = counts.size
+    first, last = _error_coefficient(reward_weight, t), _error_coefficient(reward_weight, t + window - 1)
+    # Short loops without a branch: compilers vectorise these, and a division per arm is what the pass costs.
+    for i in range(n_arms):
+        worth[i], power[i] = _pull_worth(reward_weight, curiosity, counts[i], mean[i], std[i])
+    for i in range(n_arms):
+        lowest[i] = worth[i] + first * importance[i] * std[i] / power[i]
+    for i in range(n_arms):
+        highest[i] = worth[i] + last * importance[i] * std[i] / power[i]
+    n_plain = 0
+    for i in range(n_arms):
+        n_plain += 1 if (floor[i] <= 0.0) & (lowest[i] <= highest[i]) else 0  # not if a gain is not a number
+    if n_plain < n_arms:
+        return False
+    bar = _nth_largest(lowest, window, candidate) if n_arms > window else -np.inf
+    n_candidates = 0
+    for i in range(n_arms):
+        if highest[i] >= bar:
+            candidate[n_candidates] = i
+            n_candidates += 1
+    for k in range(window):
+        coefficient = _error_coefficient(reward_weight, t + k)
+        arm, most = 0, -np.inf
+        for j in range(n_candidates):
+            i = int(candidate[j])
+            gain = worth[i] + coefficient * importance[i] * std[i] / power[i]
+            if gain > most:
+                arm, most = i, gain
+        counts[arm] += 1.0
+        probability[arm] += share
+        worth[arm], power[arm] = _pull_worth(reward_weight, curiosity, counts[arm], mean[arm], std[arm])
+    return True
+
+
+@compiled
+def _nth_largest(values: FloatArray, n: int, scratch: FloatArray) -> float:
+    """Return the n-th largest of more than n values; `scratch` receives the n largest, the smallest first."""
+    for i in range(n):
+        scratch[i] = -np.inf
+    for i in range(values.size):
+        if values[i] > scratch[0]:
+            place = 0
+            while place + 1 < n and scratch[place + 1] < values[i]:
+                scratch[place] = scratch[place + 1]
+                place += 1
+            scratch[place] = values[i]
+    return float(scratch[0])

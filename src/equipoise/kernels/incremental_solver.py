@@ -48,16 +48,18 @@ def start(
 ) -> bool:
     """Solve from scratch and write the state; return False if later changes must be solved from scratch too.
 
-    `per_step` is as in `change`.
+    That is so as long as an arm has no spread, when this one is not solved either. `per_step` is as in `change`.
     """
     n_arms = mean.size
-    share = state[SHARE]
-    allocate(mean, std, importance, floor, reward_weight, 0.5, COLD, work, share)
     narrowest = std[0]
     for i in range(n_arms):
         narrowest = min(narrowest, std[i])
+    if narrowest == 0.0:
+        return False
+    share = state[SHARE]
+    allocate(mean, std, importance, floor, reward_weight, 0.5, COLD, work, share)
     coefficient = 0.5 * (1.0 - reward_weight) / n_arms
-    if narrowest == 0.0 or coefficient == 0.0 or sum_of(floor) > 0.0:
+    if coefficient == 0.0 or sum_of(floor) > 0.0:
         return False
     scalars[WEIGHT], scalars[COEFFICIENT] = reward_weight, coefficient
     scalars[REFERENCE], scalars[LEVEL] = mean[0], 0.0

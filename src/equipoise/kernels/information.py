@@ -15,15 +15,19 @@ import numpy as np
 
 from equipoise._types import FloatArray
 from equipoise.kernels.compiler import compiled
-from equipoise.kernels.rules import BEST_ARM, EVERY_ARM
+from equipoise.kernels.rules import BEST_ARM, EVERY_ARM, SMALLEST_DIFFERENCE
 from equipoise.kernels.solver import COLD, TINY, allocate, inverse_cube_roots, sum_of
+from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
+
+WORK_ROWS = SOLVER_ROWS + 2
+"""Rows of scratch that `allocate_for_information` needs: the solver's, and two for a problem with floors."""
 
 # Each Newton step roughly squares the error; the limit only guards against a loop that rounding keeps alive.
 _MAX_STEPS = 200
 # The square of this relative step is below the rounding of a double.
 _SMALL_STEP = 1e-9
-# Differences of means below this share of the typical spread count as this share, unless a policy states its own.
-DEFAULT_DIFFERENCE = 0.05
+# An error this close to its limit, relative to it, is at the limit.
+_SMALL_EXCESS = 4e-16
 
 
 @compiled
@@ -42,7 +46,7 @@ def allocate_for_information(
     """Write the shares with the most reward that keep this share of the information.
 
     Return the reward weight of which they are the optimum, or NaN for criteria other than the average error, which no
-    weight leads to. `work` has the rows that `solver.allocate` needs.
+    weight leads to. `work` has `WORK_ROWS` rows.
     """
     if criterion == EVERY_ARM:
         _allocate_for_every_arm(kept, mean, std, floor, work, share)
@@ -253,30 +257,73 @@ def _allocate_for_average_above_floors(
     work: FloatArray,
     share: FloatArray,
 ) -> float:
-    """Do as `_allocate_for_average` with floors: bisect the weight, on its log-odds, and solve for each."""
-    allocate(mean, std, importance, floor, 0.0, power, COLD, work, share)
-    least = _average_error(power, std, importance, share)
+    """Do as `_allocate_for_average` with floors: solve for the odds of the weight, and for the shares at each.
+
+    Odds are tried by stretching the gaps at equal weights, so that they have all digits however far from 1 they are.
+    """
+    n_arms = mean.size
+    gap, relative = work[SOLVER_ROWS], work[SOLVER_ROWS + 1]
+    best = mean[_best_of(mean)]
+    widest, widest_gap = 0.0, 0.0
+    for i in range(n_arms):
+        widest = max(widest, std[i])
+        widest_gap = max(widest_gap, 0.5 * best - 0.5 * mean[i])  # halved: the difference may overflow
+    for i in range(n_arms):
+        relative[i] = std[i] / widest if widest > 0.0 else 0.0
+    allocate(mean, relative, importance, floor, 0.0, power, COLD, work, share)
+    least = _average_error(power, relative, importance, share)
     limit = least / (math.sqrt(kept) if power == 0.5 else kept**power)
-    if kept == 1.0 or least == 0.0:
-        weight = 0.0 if least > 0.0 else 1.0
-        allocate(mean, std, importance, floor, weight, power, COLD, work, share)
-        return weight
-    allocate(mean, std, importance, floor, 1.0, power, COLD, work, share)
-    if _average_error(power, std, importance, share) <= limit:
+    if least > 0.0 and (kept == 1.0 or widest_gap == 0.0):
+        return 0.0
+    allocate(mean, relative, importance, floor, 1.0, power, COLD, work, share)
+    if _average_error(power, relative, importance, share) <= limit:
         return 1.0
-    low, high = -745.0, 37.0
-    for _ in range(_MAX_STEPS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        allocate(mean, std, importance, floor, _from_log_odds(middle), power, COLD, work, share)
-        if _average_error(power, std, importance, share) <= limit:
-            low = middle
+    # The error grows with the odds. Enclose them, then regula falsi, in which an end that stays twice counts less
+    # (Anderson and Bjoerck 1973). Each third step bisects: the error may be flat at one end, with arms on their floors.
+    # `low` always keeps the limit. No logarithms: their last digit is not the same everywhere.
+    low, high, odds, factor = 0.0, np.inf, 1.0, 16.0
+    low_value, high_value, side = 0.0, 0.0, 0
+    for step in range(_MAX_STEPS):
+        _stretch_gaps(odds, best, widest_gap, mean, gap)
+        allocate(gap, relative, importance, floor, 0.5, power, COLD, work, share)
+        value = _average_error(power, relative, importance, share) / limit - 1.0
+        if value <= 0.0:
+            if side < 0:
+                ratio = 1.0 - value / low_value
+                high_value *= ratio if ratio > 0.0 else 0.5
+            low, low_value, side = odds, value, -1
+            if value >= -_SMALL_EXCESS:
+                break
         else:
-            high = middle
-    weight = _from_log_odds(low)
-    allocate(mean, std, importance, floor, weight, power, COLD, work, share)
-    return weight
+            if side > 0:
+                ratio = 1.0 - value / high_value
+                low_value *= ratio if ratio > 0.0 else 0.5
+            high, high_value, side = odds, value, 1
+        if high == np.inf or low == 0.0:
+            odds = low * factor if high == np.inf else high / factor
+            factor *= factor
+        elif high > 16.0 * low:
+            odds = math.sqrt(low) * math.sqrt(high)
+        else:
+            odds = low + (high - low) * (low_value / (low_value - high_value))
+            if step % 3 == 2 or not low < odds < high:
+                odds = 0.5 * (low + high)
+            if not low < odds < high:
+                break
+        if odds > 1e280 or odds < 1e-280:
+            break
+    odds = low
+    _stretch_gaps(odds, best, widest_gap, mean, gap)
+    allocate(gap, relative, importance, floor, 0.5, power, COLD, work, share)
+    odds *= 0.5 * widest / widest_gap if power == 0.5 else 0.5 * widest ** (2.0 * power) / widest_gap
+    return odds / (1.0 + odds) if odds < 1e300 else 1.0
+
+
+@compiled
+def _stretch_gaps(odds: float, best: float, widest_gap: float, mean: FloatArray, stretched: FloatArray) -> None:
+    """Write means below 0 by `odds` times the gap to the best, in units of half the widest gap."""
+    for i in range(mean.size):
+        stretched[i] = -odds * ((0.5 * best - 0.5 * mean[i]) / widest_gap)
 
 
 @compiled
@@ -290,12 +337,6 @@ def _average_error(power: float, std: FloatArray, importance: FloatArray, share:
             else:
                 total += importance[i] * (std[i] * std[i] / share[i]) ** power if share[i] > 0.0 else np.inf
     return total
-
-
-@compiled
-def _from_log_odds(log_odds: float) -> float:
-    """Return the weight with these log-odds."""
-    return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > 0.0 else math.exp(log_odds) / (1.0 + math.exp(log_odds))
 
 
 @compiled
@@ -370,7 +411,7 @@ def _allocate_for_best_arm(
     The surety is the smallest gap_i^2 / (var_i / share_i + var_b / share_b): squared differences in units of their
     noise. Differences below the smallest that matters count as that one, so ties are told apart only to within it.
     """
-    variance, squared_gap = work[0], work[1]
+    variance, squared_gap, scratch = work[0], work[1], work[2]
     n_arms, best = mean.size, _best_of(mean)
     total = _write_relative_variances(std, variance)
     for i in range(n_arms):
@@ -383,12 +424,18 @@ def _allocate_for_best_arm(
         widest = max(widest, std[i])
     smallest = smallest_difference / widest
     if smallest_difference <= 0.0:
-        smallest = DEFAULT_DIFFERENCE * math.sqrt(total / n_arms)
+        smallest = SMALLEST_DIFFERENCE * math.sqrt(total / n_arms)
+    # In units of the smallest difference, so that no square overflows or vanishes.
+    nearest = np.inf
     for i in range(n_arms):
-        gap = min(max(mean[best] / widest - mean[i] / widest, smallest), 1e100)
+        squared_gap[i] = max(mean[best] / widest - mean[i] / widest, smallest)
+        if i != best:
+            nearest = min(nearest, squared_gap[i])
+    for i in range(n_arms):
+        gap = min(squared_gap[i] / nearest, 1e100)
         squared_gap[i] = gap * gap
     if sum_of(floor) > 0.0:
-        _allocate_for_best_arm_above_floors(kept, best, variance, squared_gap, floor, share)
+        _allocate_for_best_arm_above_floors(kept, best, variance, squared_gap, floor, scratch, share)
         return
     # With x = var_b / share_b in units of the surety, the other arms need var_i / (squared_gap_i - x) each, and the
     # best arm var_b / x. The best design minimises their sum; the most reward is where the sum has grown by 1 / kept on
@@ -402,7 +449,7 @@ def _allocate_for_best_arm(
         return
     fewest = _needed(turn, best, variance, squared_gap)[0]
     wanted = fewest / kept
-    x = variance[best] / wanted
+    x = variance[best] / wanted if kept < 1.0 else turn
     for _ in range(_MAX_STEPS):
         # Convex and falling in x: from the left, Newton's method climbs to the solution.
         people, slope = _needed(x, best, variance, squared_gap)
@@ -471,7 +518,13 @@ def _turning_point(best: int, variance: FloatArray, squared_gap: FloatArray) -> 
 
 @compiled
 def _allocate_for_best_arm_above_floors(
-    kept: float, best: int, variance: FloatArray, squared_gap: FloatArray, floor: FloatArray, share: FloatArray
+    kept: float,
+    best: int,
+    variance: FloatArray,
+    squared_gap: FloatArray,
+    floor: FloatArray,
+    scratch: FloatArray,
+    share: FloatArray,
 ) -> None:
     """Do as `_allocate_for_best_arm` with floors, by bisection: the largest surety, then the largest share of the best.
 
@@ -480,19 +533,24 @@ def _allocate_for_best_arm_above_floors(
     """
     most = 1.0 - (sum_of(floor) - floor[best])
     low, high = 0.0, 1.0
-    while _best_share(high, True, best, most, variance, squared_gap, floor) > 0.0 and high < 1e300:
+    while _best_share(high, True, best, most, variance, squared_gap, floor, scratch) > 0.0 and high < 1e300:
         low, high = high, 4.0 * high
+    while low == 0.0 and high > TINY:
+        if _best_share(0.25 * high, True, best, most, variance, squared_gap, floor, scratch) > 0.0:
+            low = 0.25 * high
+        else:
+            high = 0.25 * high
     for _ in range(_MAX_STEPS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _best_share(middle, True, best, most, variance, squared_gap, floor) > 0.0:
+        if _best_share(middle, True, best, most, variance, squared_gap, floor, scratch) > 0.0:
             low = middle
         else:
             high = middle
     surety = kept * low
-    given = _best_share(surety, False, best, most, variance, squared_gap, floor)
-    given = given if given > 0.0 else _best_share(surety, True, best, most, variance, squared_gap, floor)
+    given = _best_share(surety, False, best, most, variance, squared_gap, floor, scratch)
+    given = given if given > 0.0 else _best_share(surety, True, best, most, variance, squared_gap, floor, scratch)
     _people_at(given, surety, best, variance, squared_gap, floor, share)
     share[best] = 0.0
     share[best] = max(1.0 - sum_of(share), 0.0)
@@ -537,20 +595,20 @@ def _best_share(
     variance: FloatArray,
     squared_gap: FloatArray,
     floor: FloatArray,
+    scratch: FloatArray,
 ) -> float:
     """Return the share of the best arm at which the fewest people are needed, or the largest at which all fit; or 0."""
-    share = np.empty(variance.size)
     low, high = floor[best], most
     for _ in range(_MAX_STEPS):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _people_at(middle, surety, best, variance, squared_gap, floor, share)[1] < 0.0:
+        if _people_at(middle, surety, best, variance, squared_gap, floor, scratch)[1] < 0.0:
             low = middle
         else:
             high = middle
     turn = high
-    if _people_at(turn, surety, best, variance, squared_gap, floor, share)[0] > 1.0 + 1e-15:
+    if _people_at(turn, surety, best, variance, squared_gap, floor, scratch)[0] > 1.0 + 1e-15:
         return 0.0
     if smallest:
         return turn if turn > 0.0 else TINY
@@ -559,7 +617,7 @@ def _best_share(
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        if _people_at(middle, surety, best, variance, squared_gap, floor, share)[0] <= 1.0:
+        if _people_at(middle, surety, best, variance, squared_gap, floor, scratch)[0] <= 1.0:
             low = middle
         else:
             high = middle

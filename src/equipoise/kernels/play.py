@@ -9,9 +9,13 @@ import numpy as np
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate_inlined, compiled, compiled_for_caller, inlined
 from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_forced, write_target
-from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, change, start
+from equipoise.kernels.incremental_pooling import AHEAD, begin, next_pull, renew
+from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
+from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
+from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, SHARE, change, start
 from equipoise.kernels.incremental_solver import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
+from equipoise.kernels.pooling import LOST, expected_squares
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
 from equipoise.kernels.rules import (
@@ -21,15 +25,17 @@ from equipoise.kernels.rules import (
     IMPORTANCE,
     POOLED_BALANCE,
     RATIO,
+    SAMPLE,
     STATED_WEIGHT,
     UNIFORM,
     WINDOWED,
     Rule,
 )
 
-STEP, FEWEST, WARM, CHECKPOINT, EMPTY = 0, 1, 2, 3, 4
-COUNTERS = 5
-"""Steps played, arm with the fewest pulls, whether shares are up to date, checkpoints passed, arm out of rewards."""
+STEP, FEWEST, WARM, CHECKPOINT, EMPTY, STRICT = 0, 1, 2, 3, 4, 5
+COUNTERS = 6
+"""Steps played, arm with the fewest pulls, whether what is kept is up to date, checkpoints passed, arm out of rewards,
+steps decided by the strict rule."""
 
 # Incremental shares and those of a solve from scratch both add up to 1 within some 1e-14 and all move the same way with
 # the level, so none differs by more; the tests find 1e-14. Scores further apart than this sort the same way in both.
@@ -53,6 +59,9 @@ class Arena(NamedTuple):
     state: FloatArray
     scalars: FloatArray
     score: FloatArray
+    pooled: FloatArray
+    pooled_scalars: FloatArray
+    ahead: FloatArray
     counters: IntArray
 
 
@@ -72,6 +81,9 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
         state=np.zeros((INCREMENTAL_ROWS, n)),
         scalars=np.empty(SCALARS),
         score=np.empty(n),
+        pooled=np.empty((POOLING_ROWS, n)),
+        pooled_scalars=np.empty(POOLING_SCALARS),
+        ahead=np.empty((n, 2 * AHEAD)),
         counters=np.zeros(COUNTERS, dtype=np.int64),
     )
 
@@ -101,6 +113,33 @@ def _clear_winner(score: FloatArray, bits: IntArray) -> int:
         near += 1 if score[i] >= bar else 0
         arm += i if score[i] >= bar else 0
     return arm if near == 1 else -1
+
+
+@approximate_inlined
+def _clear_draw(t: int, window: float, mixing: float, uniform: float, state: FloatArray) -> int:
+    """Return the arm that windowed tracking of the kept shares draws, or -1 if the number falls too close to a border.
+
+    See `track` and `draw` in `kernels.decision`.
+    """
+    n, steps = state.shape[1], t - 1 + window
+    total = 0.0
+    for i in range(n):
+        lack = steps * state[SHARE, i] - state[COUNT, i]
+        lack = lack if lack > 0.0 else 0.0
+        state[SCRATCH, i] = lack
+        total += lack
+    even, per_lack = mixing / n, (1.0 - mixing) / total
+    # What arms lack may be wrong by the margin of the shares, times the steps; the sums of both kernels by rounding.
+    margin = _MARGIN * (1.0 + 4.0 * steps * per_lack)
+    below, arm = 0.0, 0
+    while arm < n - 1:
+        above = below + even + per_lack * state[SCRATCH, arm]
+        if above > uniform:
+            break
+        below = above
+        arm += 1
+    above = below + even + per_lack * state[SCRATCH, arm]
+    return arm if uniform - below > margin and above - uniform > margin else -1
 
 
 @inlined
@@ -137,17 +176,23 @@ def advance(
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, mean, std, sums = arena.pulls, arena.mean, arena.std, arena.sums
     work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
+    pooled, pooled_scalars, ahead = arena.pooled, arena.pooled_scalars, arena.ahead
     counters = arena.counters
     probability, kept_score = state[SCRATCH], state[SCORE]
     bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
-    kept_up = rule.kind == BALANCE and rule.power == 0.5 and (rule.tracking == DIFFERENCE or rule.tracking == RATIO)
-    kept_up = kept_up and rule.criterion == STATED_WEIGHT
+    kept_up = rule.kind == BALANCE and rule.criterion == STATED_WEIGHT and rule.power == 0.5
+    kept_up = kept_up and rule.tracking != SAMPLE and rule.reward_weight < 1.0
+    drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
+    window = int(rule.window) if drawn else 0
+    pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and window < AHEAD and n_arms > 1
+    pooling = pooling and rule.criterion == STATED_WEIGHT
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
-            kept_up = False
-    drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
+            kept_up, pooling = False, False
+    weight, curiosity = rule.reward_weight, rule.exploration
+    squares_expected = expected_squares(rule.caution, n_arms) if n_arms > LOST else 1.0
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
         least = pulls[fewest]
@@ -161,11 +206,33 @@ def advance(
                 if not warm:
                     per_step = 0.0 if rule.tracking == RATIO else 1.0 / (t - 1)
                     warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
-                if warm:
+                if warm and rule.tracking == WINDOWED:
+                    arm = _clear_draw(t, rule.window, rule.mixing, decision_uniform(seed, replication, t - 1), state)
+                elif warm:
                     arm = _clear_winner(kept_score, bits)
+            elif pooling and not is_forced(rule, t, least, least):
+                if not warm:
+                    begin(curiosity, importance[0], pulls, mean, std, ahead, pooled, pooled_scalars)
+                    warm = True
+                uniform = decision_uniform(seed, replication, t - 1) if drawn else 0.0
+                arm = next_pull(
+                    t,
+                    uniform,
+                    window,
+                    rule.mixing,
+                    weight,
+                    rule.pooling,
+                    squares_expected,
+                    pulls,
+                    mean,
+                    std,
+                    ahead,
+                    pooled,
+                    pooled_scalars,
+                )
             if arm < 0:
                 arm, _, _ = decide(rule, per_arm, t, pulls, pulls, mean, std, t, pulls, work, probability)
-                warm = False
+                counters[STRICT] += 1
                 if arm == RANDOM:
                     arm = draw(probability, decision_uniform(seed, replication, t - 1))
 
@@ -177,10 +244,13 @@ def advance(
                 return False
             fill_rewards(kind[arm], shape, pool, seed, replication, arm, pulls[arm], buffer[arm])
         counters[EMPTY] = 0
+        old_mean, old_std = mean[arm], std[arm]
         add_reward(arm, buffer[arm, place], 1.0, pulls, mean, std, sums)
         state[COUNT, arm] += 1.0
         fewest = fewest_after(arm, fewest, pulls)
-        if warm:
+        if warm and pooling:
+            renew(arm, old_mean, old_std, curiosity, importance[0], pulls, mean, std, ahead, pooled, pooled_scalars)
+        elif warm:
             per_step = 0.0 if rule.tracking == RATIO else 1.0 / t
             warm = change(arm, std[arm], mean, state, scalars, per_step)
 

@@ -18,26 +18,26 @@ from equipoise.kernels.compiler import compiled
 
 # Bounds on the variance, between arms, of the logarithm of an arm's variance. The lower ensures that an arm's own
 # rewards win in the end (spreads differ by at least 2.5%); the upper (a factor of 4.5) is where few arms start.
-_LEAST_SPREAD, _MOST_SPREAD = 0.0025, 9.0
+LEAST_SPREAD, MOST_SPREAD = 0.0025, 9.0
 # The same for means, as a variance in units of the typical one: they differ by at least 3% of the spread.
-_LEAST_DISTANCE = 0.001
+LEAST_DISTANCE = 0.001
 # With heavier tails than the Gaussian the logarithm of a sample variance is noisier: 2.5 times for a Laplace
 # distribution. Too large a factor would take real differences for noise, and for longer.
-_TAILS = 2.0
+TAILS = 2.0
 # An arm whose rewards were all the same is treated as if it had this many more, of typical spread.
 _UNSEEN = 4.0
 # Limit on the largest spread, in multiples of the next largest times the fourth root of its arm's rewards, if a single
 # reward may have caused it.
-_ALONE = 6.0
+ALONE = 6.0
 # A spread smaller than the largest by this factor is rounding error.
-_ROUNDING = 1e-9
+NO_SPREAD = 1e-9
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
-_LOST = 3
+LOST = 3
 _MAX_STEPS = 20
-_FRACTION = np.uint64((1 << 52) - 1)
-_ONE = np.uint64(1023 << 52)
-_FRACTION_BITS = np.uint64(52)
-_ROOT_OF_TWO, _LOG_OF_TWO = math.sqrt(2.0), math.log(2.0)
+FRACTION = np.uint64((1 << 52) - 1)
+ONE = np.uint64(1023 << 52)
+FRACTION_BITS = np.uint64(52)
+ROOT_OF_TWO, LOG_OF_TWO = math.sqrt(2.0), math.log(2.0)
 
 
 @compiled
@@ -72,10 +72,10 @@ def believe(
         return _believe_without_spread(pulls, believed_mean, believed_std)
     for i in range(n_arms):
         believed_mean[i] /= unit
-    if pooling != 0 and n_arms > _LOST:
+    if pooling != 0 and n_arms > LOST:
         for i in range(n_arms):
             work[0, i] = believed_std[i] * believed_std[i] / pulls[i]
-        _shrink(caution, _LEAST_DISTANCE, work[0], believed_mean)
+        _shrink(caution, LEAST_DISTANCE, work[0], believed_mean)
     return unit
 
 
@@ -129,8 +129,8 @@ def _believe_rates(
         believed_mean[i] = (mean[i] / success - typical) * (pulls[i] / (pulls[i] + 2.0))
         # From the typical rate: an arm without successes would otherwise seem to be known without noise.
         noise[i] = typical * (1.0 - typical) / pulls[i]
-    if pooling != 0 and n_arms > _LOST:
-        _shrink(caution, _LEAST_DISTANCE * typical * (1.0 - typical), noise, believed_mean)
+    if pooling != 0 and n_arms > LOST:
+        _shrink(caution, LEAST_DISTANCE * typical * (1.0 - typical), noise, believed_mean)
     sign = 1.0 if success > 0.0 else -1.0
     for i in range(n_arms):
         rate = typical + believed_mean[i]
@@ -154,7 +154,7 @@ def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
             second = i
     if second >= 0 and std[second] > 0.0:
         root = math.sqrt(pulls[largest])
-        most = _ALONE * math.sqrt(root) * std[second]
+        most = ALONE * math.sqrt(root) * std[second]
         if std[largest] > most:
             centre, furthest = 0.0, 0.0
             for i in range(std.size):
@@ -168,7 +168,7 @@ def _temper(pulls: IntArray, mean: FloatArray, std: FloatArray) -> None:
             if abs(errors - 1.0) <= 0.02 + (3.0 * std[second] + root * furthest) / std[largest]:
                 mean[largest] = centre + (mean[largest] - centre) * (most / std[largest])
                 std[largest] = most
-    nothing = _ROUNDING * std[largest]
+    nothing = NO_SPREAD * std[largest]
     for i in range(std.size):
         if std[i] < nothing:
             std[i] = 0.0
@@ -187,13 +187,13 @@ def _believe_without_spread(pulls: IntArray, mean: FloatArray, std: FloatArray) 
 
 
 @compiled
-def _expected_squares(caution: float, n_arms: int) -> float:
+def expected_squares(caution: float, n_arms: int) -> float:
     """Return how large the sum of squared standardised differences may be before they count as real.
 
     Caution is for many arms, where equal shares are a good start and chance differences are many. With few arms it
     would overlook real differences for long, so it is phased in with their number.
     """
-    freedom = float(n_arms - _LOST)
+    freedom = float(n_arms - LOST)
     return freedom + caution * (freedom / (freedom + 3.0)) * math.sqrt(2.0 * freedom)
 
 
@@ -206,13 +206,13 @@ def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> Non
     """
     bits, mantissa_bits = x.view(np.uint64), scratch.view(np.uint64)
     for i in range(x.size):
-        mantissa_bits[i] = (bits[i] & _FRACTION) | _ONE
-        out[i] = float(np.int64(bits[i] >> _FRACTION_BITS)) - 1022.5
+        mantissa_bits[i] = (bits[i] & FRACTION) | ONE
+        out[i] = float(np.int64(bits[i] >> FRACTION_BITS)) - 1022.5
     for i in range(x.size):
-        y = (scratch[i] - _ROOT_OF_TWO) / (scratch[i] + _ROOT_OF_TWO)
+        y = (scratch[i] - ROOT_OF_TWO) / (scratch[i] + ROOT_OF_TWO)
         square = y * y
         series = 1.0 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9))))
-        out[i] = out[i] * _LOG_OF_TWO + 2.0 * y * series
+        out[i] = out[i] * LOG_OF_TWO + 2.0 * y * series
 
 
 @compiled
@@ -229,21 +229,21 @@ def _believe_spreads(
             # log(d/2) - digamma(d/2) and has variance trigamma(d/2); both by their series in 1/d.
             inverse = 1.0 / (pulls[i] - 1.0)
             logarithm[i] = 2.0 * logarithm[i] + inverse * (1.0 + inverse * (1 / 3))
-            noise[i] = _TAILS * inverse * (2.0 + inverse * (2.0 + inverse * (4 / 3)))
+            noise[i] = TAILS * inverse * (2.0 + inverse * (2.0 + inverse * (4 / 3)))
             n_spread += 1
             total += logarithm[i]
             total_noise += noise[i]
     if n_spread == 0:
         return 0.0
     centre = total / n_spread
-    between = _MOST_SPREAD
-    if pooling != 0 and n_spread > _LOST:
+    between = MOST_SPREAD
+    if pooling != 0 and n_spread > LOST:
         squares = 0.0
         for i in range(n_arms):
             if std[i] > 0.0:
                 squares += (logarithm[i] - centre) * (logarithm[i] - centre)
-        expected = _expected_squares(caution, n_spread)
-        between = min(max(squares / expected - total_noise / n_spread, _LEAST_SPREAD), _MOST_SPREAD)
+        expected = expected_squares(caution, n_spread)
+        between = min(max(squares / expected - total_noise / n_spread, LEAST_SPREAD), MOST_SPREAD)
     total, total_weight = 0.0, 0.0
     for i in range(n_arms):
         if std[i] > 0.0:
@@ -278,7 +278,7 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
     at least `least`.
     """
     n_arms = value.size
-    expected = _expected_squares(caution, n_arms)
+    expected = expected_squares(caution, n_arms)
     # Measured from the centre of the well-known arms, or the squares of the others would drown theirs.
     between, origin = 0.0, _weighted_squares(0.0, noise, value)[2]
     for i in range(n_arms):

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from equipoise._types import FloatArray, IntArray
-from equipoise.kernels.compiler import compiled, high_product, inlined
+from equipoise.kernels.compiler import allocating, compiled, high_product, inlined
 
 _MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
 _MULTIPLIER_1 = np.uint64(0xCA5A826395121157)
@@ -137,7 +137,7 @@ def normal(uniform: float) -> float:
     return _central_quantile(q) if abs(q) <= _CENTRE else _tail_quantile(q)
 
 
-@compiled
+@allocating
 def make_normal(values: FloatArray, mean: float, std: float) -> None:
     """Turn uniform numbers into mean + std * `normal`, in place."""
     # Three passes without a branch on random data: mispredicted branches would double the time.

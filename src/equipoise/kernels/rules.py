@@ -21,7 +21,10 @@ from equipoise.kernels import VERSION
     THOMPSON_SAMPLING,
     THOMPSON_BALANCE,
     POOLED_BALANCE,
-) = range(11)
+    POST_DIFF,
+    STATIC_RATE,
+    NEYMAN_RATE,
+) = range(14)
 """Kinds of rules."""
 
 DIFFERENCE, RATIO, SAMPLE, WINDOWED, MARGINAL = range(5)
@@ -35,6 +38,9 @@ STATED_WEIGHT, AVERAGE, EVERY_ARM, BEST_ARM = range(4)
 
 CRITERIA = {"average": AVERAGE, "every-arm": EVERY_ARM, "best-arm": BEST_ARM}
 """The same codes, by the names that policies use."""
+
+SMALLEST_DIFFERENCE = 0.05
+"""For `BEST_ARM`: differences of means below this share of the typical spread count as this share, unless stated."""
 
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
@@ -54,6 +60,7 @@ class Rule(NamedTuple):
     window: float = 1.0
     mixing: float = 0.0
     scale: float = 1.0
+    """Factor of confidence radii; in `POST_DIFF`, which shares the field, the difference that counts as small."""
     failure_probability: float = 0.1
     std_bound: float = 1.0
     smallest_std: float = 0.0

@@ -219,10 +219,10 @@ class Replay:
         dial = [(self.dial_runs.select(policies=[k]), weight) for k, weight in enumerate(self.reward_weights)]
         ucb = [(self.ucb_runs.select(policies=[k]), bonus) for k, bonus in enumerate(self.bonuses)]
         return [
-            self._compare(self.trial_runs, TRIAL),
-            *(self._compare(runs, BALANCE, reward_weight=weight) for runs, weight in dial),
-            *(self._compare(runs, BANDIT, bonus=bonus) for runs, bonus in ucb),
-            self._compare(self.thompson_runs, THOMPSON),
+            self.compare(self.trial_runs, TRIAL),
+            *(self.compare(runs, BALANCE, reward_weight=weight) for runs, weight in dial),
+            *(self.compare(runs, BANDIT, bonus=bonus) for runs, bonus in ucb),
+            self.compare(self.thompson_runs, THOMPSON),
         ]
 
     def of(self, policy: str) -> GainAndLoss:
@@ -276,9 +276,10 @@ class Replay:
         gain = [self.experiment.n_people * float((shares - trial) @ arms.mean) for shares in best]
         return np.array(loss), np.array(gain)
 
-    def _compare(
+    def compare(
         self, runs: Runs, name: str, *, reward_weight: float | None = None, bonus: float | None = None
     ) -> GainAndLoss:
+        """Compare runs of one policy with the experiment as it was run."""
         # Rewards are common to all policies, so the same replications of both are compared.
         trial = self.trial_runs.select(replications=runs.replications.tolist())
         had = float(reward(self.experiment.shares, self.experiment.arms.mean))
@@ -307,8 +308,12 @@ def replay_flu(
     work: Work, reward_weights: tuple[float, ...] = FLU_WEIGHTS, bonuses: tuple[float, ...] = (BONUS, *WIDER)
 ) -> Replay:
     """Replay the 22 messages and the usual care with the 689,693 people they had, ten at a time."""
-    replications = (8, 6) if work.quick else (40, 20)
-    return _replay(work, flu_experiment(), reward_weights, bonuses, *replications)
+    return _replay(work, flu_experiment(), reward_weights, bonuses, *flu_replications(work))
+
+
+def flu_replications(work: Work) -> tuple[int, int]:
+    """Return how often to replay the flu trial, and how often by Thompson sampling."""
+    return (8, 6) if work.quick else (40, 20)
 
 
 def _replay(

@@ -7,10 +7,12 @@ from equipoise.policies.gafs import GAFS, GAFSMax
 from equipoise.policies.optimistic import UCB, NaiveUCB, OptimisticBalance, UCBExplore
 from equipoise.policies.policy import Choice, Policy
 from equipoise.policies.pooled_balance import PooledBalance
-from equipoise.policies.thompson import ThompsonBalance, ThompsonSampling
+from equipoise.policies.thompson import NARP, SARP, PostDiff, ThompsonBalance, ThompsonSampling
 
 __all__ = [
     "GAFS",
+    "NARP",
+    "SARP",
     "UCB",
     "Choice",
     "EpsilonGreedy",
@@ -22,6 +24,7 @@ __all__ = [
     "OptimisticBalance",
     "Policy",
     "PooledBalance",
+    "PostDiff",
     "ThompsonBalance",
     "ThompsonSampling",
     "UCBExplore",

@@ -1,10 +1,11 @@
-"""Posterior sampling with Gaussian rewards of unknown variance: ThompsonSampling and ThompsonBalance  [Sect. 6]."""
+"""Posterior sampling: for reward, for the trade-off, and mixed with other assignments  [Sect. 6; beyond the paper]."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from equipoise.kernels.rules import THOMPSON_BALANCE, THOMPSON_SAMPLING, Rule
+from equipoise import checks
+from equipoise.kernels.rules import NEYMAN_RATE, POST_DIFF, STATIC_RATE, THOMPSON_BALANCE, THOMPSON_SAMPLING, Rule
 from equipoise.policies.compiled import CompiledPolicy
 
 
@@ -13,16 +14,23 @@ class ThompsonSampling(CompiledPolicy):
     """Pull each arm with the probability that its mean is the largest.
 
     The decision is computed for `draws` posterior samples and one of them is picked at random, as in `ThompsonBalance`.
-    Spreads are estimated, so rewards may be on any scale.
+    If all rewards so far are 0 or one other value, an arm's rate has a Beta posterior; its prior has the mean of all
+    arms and the weight of one success, or of one failure if that is rarer. Otherwise means have Student posteriors, and
+    spreads are estimated, so rewards may be on any scale; the prior is one reward of typical spread. An arm whose first
+    rewards are all the same stays uncertain and is pulled again.
 
     Parameters
     ----------
     draws : int, default 16
         Posterior samples per decision; more samples take longer and make the logged probability finer.
+    floor : float or one per arm, default 0.0
+        Smallest probability of every arm (probability clipping): smaller ones are raised to it, and the others scaled
+        down. With a floor, every arm can be compared later, however bad it seems.
 
     References
     ----------
-    Thompson (1933). Biometrika 25. Honda and Takemura (2014), AISTATS, analyse the Gaussian case of unknown variance.
+    Thompson (1933). Biometrika 25. Honda and Takemura (2014), AISTATS, analyse the Gaussian case of unknown variance,
+    and that it needs a prior. The priors, learnt from all arms, are ours.
 
     Examples
     --------
@@ -30,12 +38,25 @@ class ThompsonSampling(CompiledPolicy):
     >>> stats = ArmStats.from_summary([100, 100], [1.0, 1.2], [1.0, 1.0])
     >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
     array([0.1, 0.9])
+
+    No success in five trials is not the end of an arm:
+
+    >>> stats = ArmStats.from_summary([5, 100], [0.0, 0.1], [0.0, (0.1 * 0.9 * 100 / 99) ** 0.5])
+    >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
+    array([0.3, 0.7])
+
+    With a floor, a hopeless arm keeps its share:
+
+    >>> stats = ArmStats.from_summary([100, 100, 100], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    >>> ThompsonSampling(draws=2000, floor=0.05).probabilities(stats).round(2)
+    array([0.05, 0.47, 0.48])
     """
 
     draws: int = 16
+    floor: float | tuple[float, ...] = 0.0
 
     def __post_init__(self) -> None:
-        self._check("draws")
+        self._check("draws", "floor")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
@@ -62,7 +83,7 @@ class ThompsonBalance(CompiledPolicy):
     References
     ----------
     Thompson (1933). Biometrika 25. Erraqabi et al. (2017), Sect. 6, names the adaptation as future work. The posterior
-    is that of Gaussian rewards under the reference prior.
+    is that of `ThompsonSampling`.
 
     Examples
     --------
@@ -82,3 +103,130 @@ class ThompsonBalance(CompiledPolicy):
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         return Rule(kind=THOMPSON_BALANCE, reward_weight=self.reward_weight, draws=self.draws)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PostDiff(CompiledPolicy):
+    """Assign evenly with the probability that all arms are about equally good; otherwise by Thompson sampling.
+
+    Where arms hardly differ, even assignment costs next to nothing and leaves an experiment that can be analysed like
+    any other. The chance of an even assignment is the posterior probability that no two arms differ by
+    `small_difference` or more. Published for two arms; for more, the largest difference is what counts, as an even
+    assignment costs at most that. The posterior is that of `ThompsonSampling`.
+
+    Parameters
+    ----------
+    small_difference : float
+        Difference of mean rewards below which it does not matter which arm a unit gets; 0 is `ThompsonSampling`.
+    draws : int, default 16
+        Posterior samples for the difference, and again for the choice.
+
+    References
+    ----------
+    Li, Nogas, Song, Kumar, Durand, Rafferty, Deliu, Villar, Williams (2021). Algorithms for adaptive experiments that
+    trade-off statistical analysis with reward: combining uniform random assignment and reward maximization.
+    arXiv:2112.08507 (TS-PostDiff).
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> stats = ArmStats.from_summary([100, 100], [1.0, 1.2], [1.0, 1.0])
+    >>> for small in (0.0, 0.2, 2.0):
+    ...     print(PostDiff(small_difference=small, draws=2000).probabilities(stats).round(1))
+    [0.1 0.9]
+    [0.3 0.7]
+    [0.5 0.5]
+    """
+
+    small_difference: float
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        small = checks.number_between("small_difference", self.small_difference, 0, checks.LARGEST_REWARD)
+        self._set(small_difference=small)
+        self._check("draws")
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        return Rule(kind=POST_DIFF, scale=self.small_difference, draws=self.draws)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SARP(CompiledPolicy):
+    """Static-Allocation Rate Policy: a part of the pulls is spread evenly, the rest is Thompson sampling.
+
+    The part, called the rate, is the one at which the trade-off is largest if all other pulls go to the best arm. It is
+    computed from the estimates at every step: large where arms are noisy and alike, small where they differ.
+
+    From its authors' abstract we have the names, that both policies interpolate linearly between any
+    regret-minimising algorithm and an allocation for inference, and that the rate follows the instance. Our reading is
+    the rest: equal shares as the static allocation, `ThompsonSampling` as the algorithm, and the trade-off of Erraqabi
+    et al. as what the rate maximises; theirs weighs mean squared error against regret.
+
+    Parameters
+    ----------
+    reward_weight : float
+        The dial between reward (1) and accuracy (0).
+    draws : int, default 16
+        Posterior samples per decision.
+
+    References
+    ----------
+    Lin, Ham, Bojinov (2026). Benefits and costs of adaptive sampling. arXiv:2604.24652.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> stats = ArmStats.from_summary([100, 100, 100], [1.0, 2.0, 1.0], [1.0, 1.0, 3.0])
+    >>> SARP(reward_weight=0.5, draws=2000).probabilities(stats).round(2)
+    array([0.32, 0.35, 0.32])
+    """
+
+    reward_weight: float
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        self._check("reward_weight", "draws")
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        return Rule(kind=STATIC_RATE, reward_weight=self.reward_weight, draws=self.draws)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NARP(CompiledPolicy):
+    """Neyman-Adaptive Rate Policy: a part of the pulls follows the estimated spreads, the rest is Thompson sampling.
+
+    Like `SARP`, with shares proportional to the estimated standard deviations (Neyman allocation) instead of equal
+    ones; there is also said what is its authors' and what is our reading. Spreads are estimated with the prior of
+    `ThompsonSampling`, so that an arm whose first rewards are all the same keeps a share.
+
+    Parameters
+    ----------
+    reward_weight : float
+        The dial between reward (1) and accuracy (0).
+    draws : int, default 16
+        Posterior samples per decision.
+
+    References
+    ----------
+    Lin, Ham, Bojinov (2026). Benefits and costs of adaptive sampling. arXiv:2604.24652. Neyman (1934), J. R. Stat. Soc.
+    97.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> stats = ArmStats.from_summary([100, 100, 100], [1.0, 2.0, 1.0], [1.0, 1.0, 3.0])
+    >>> NARP(reward_weight=0.5, draws=2000).probabilities(stats).round(2)
+    array([0.16, 0.36, 0.48])
+    """
+
+    reward_weight: float
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        self._check("reward_weight", "draws")
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        return Rule(kind=NEYMAN_RATE, reward_weight=self.reward_weight, draws=self.draws)

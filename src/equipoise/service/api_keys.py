@@ -15,7 +15,7 @@ from equipoise import checks
 from equipoise.errors import Hint, InvalidInput, NotAllowed, NotAuthenticated, UnknownKey
 from equipoise.experiment.names import LONGEST_NAME, checked_text, checked_who
 from equipoise.http_api import ADMIN, EVERY_KEY
-from equipoise.service.key_limits import Limits
+from equipoise.service.key_limits import PUBLIC, Limits
 from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def create_key(
     experiment: str | None = None,
     expires_at: datetime | None = None,
     limits: Limits | None = None,
+    public: bool = False,
     who: str | None = None,
 ) -> tuple[Key, str]:
     """Create a key and return it with its text, which is not stored and cannot be shown again.
@@ -106,7 +107,10 @@ def create_key(
     expires_at : datetime, optional
         When it expires.
     limits : Limits, optional
-        What it may use per hour in each process of a service; no limits by default.
+        What it may use per hour in each process of a service; by default no limits, or those of a public key.
+    public : bool, default False
+        Whether strangers can read it, as in a web page or a game. Such a key must be an assigner's for one experiment,
+        and `equipoise.service.key_limits.PUBLIC` applies to whatever `limits` does not limit.
     who : str, optional
         Who creates it.
 
@@ -121,6 +125,11 @@ def create_key(
     checks.one_of("role", role, ROLES)
     if experiment is not None:
         checked_text("experiment", experiment, LONGEST_NAME)
+    if public:
+        if role != "assigner" or experiment is None:
+            of = "all experiments" if experiment is None else f"experiment {experiment!r}"
+            raise InvalidInput(f"a public key must be an assigner's for one experiment; got {role} of {of}")
+        limits = PUBLIC if limits is None else limits.or_else(PUBLIC)
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
     called = f"{role} {key_id}" if name is None else checked_text("name", name, LONGEST_NAME)
     now = microseconds(store.now())

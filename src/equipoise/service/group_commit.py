@@ -256,7 +256,9 @@ def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
         return [_alone(batch[0], _LOCK_SECONDS)], False
     try:
         requests = [submission.requests[0] for submission in batch]
-        planned = carry_out(experiment.store, experiment.number, requests, together=False, lock_seconds=_LOCK_SECONDS)
+        planned = carry_out(
+            experiment.store, experiment.number, experiment.name, requests, together=False, lock_seconds=_LOCK_SECONDS
+        )
     except StoreError:
         raise
     except Exception:
@@ -271,7 +273,12 @@ def _alone(submission: Submission, lock_seconds: float | None = None) -> Any:
     experiment = submission.experiment
     try:
         planned = carry_out(
-            experiment.store, experiment.number, submission.requests, together=True, lock_seconds=lock_seconds
+            experiment.store,
+            experiment.number,
+            experiment.name,
+            submission.requests,
+            together=True,
+            lock_seconds=lock_seconds,
         )
     except StoreBusy:
         raise

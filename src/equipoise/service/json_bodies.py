@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidInput, visible
-from equipoise.experiment.names import DEEPEST_DATA
+from equipoise.experiment.names import DEEPEST_DATA, LARGEST_ATTRIBUTES
 from equipoise.http_api import SMALL_BODY
 from equipoise.service.error_responses import Refused
 
@@ -62,6 +62,7 @@ def decode_body(decoder: msgspec.json.Decoder[_Struct], body: bytes, most_units:
         raise InvalidInput(_sentence(error, data, decoder.type)) from None
     if not _UNITS.isdisjoint(found.__struct_fields__):
         _check_units(found, most_units)  # first, since what follows takes longer the more there are
+        _refuse_many_attributes(found, len(body))
     if body.count(b":") > 1:  # a single colon means a single key, and no nesting
         _refuse_deep(body)
         _refuse_duplicate_keys(body)
@@ -184,6 +185,40 @@ def _check_units(data: Any, most: int) -> None:
         units = data.get(name) if isinstance(data, dict) else getattr(data, name, None)
         if isinstance(units, list) and len(units) > most:
             raise InvalidInput(f"a request may have at most {most:,} units; got {len(units):,}")
+
+
+def _refuse_many_attributes(data: Any, n_bytes: int) -> None:
+    """Refuse attributes with so many values that they must be too long.
+
+    What follows would hold the GIL for ten times as long as decoding did.
+    """
+    units = getattr(data, "units", ())
+    if n_bytes <= LARGEST_ATTRIBUTES * len(units):
+        return  # as in all requests for many units that are meant
+    for unit in units:
+        if not isinstance(unit, str) and _has_more_values(unit.attributes, LARGEST_ATTRIBUTES // 3):
+            raise InvalidInput.of(
+                "attributes", f"must take at most {LARGEST_ATTRIBUTES:,} characters as JSON; got many more"
+            )
+
+
+def _has_more_values(value: Any, most: int) -> bool:
+    """Return whether data has more than `most` values; looks at little more than that many.
+
+    Examples
+    --------
+    >>> _has_more_values({"a": [1, {"b": 2}]}, 4), _has_more_values({"a": [1, {"b": 2}]}, 3)
+    (False, True)
+    """
+    left, n_values = [value], 0
+    while left:
+        one = left.pop()
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        n_values += len(inner)
+        if n_values > most:
+            return True
+        left.extend(inner)
+    return False
 
 
 def _sentence(error: Exception, data: Any, kind: Any) -> str:

@@ -56,6 +56,16 @@ class Limits:
             given[name] = int(most)
         return cls(**given)
 
+    def or_else(self, others: Limits) -> Limits:
+        """Return these limits, with those of `others` where there is none.
+
+        Examples
+        --------
+        >>> Limits(units=100).or_else(Limits(requests=1000, units=200))
+        Limits(requests=1000, bytes=None, units=100)
+        """
+        return Limits(**asdict(others) | {name: most for name, most in asdict(self).items() if most is not None})
+
     @classmethod
     def from_json(cls, text: str | None) -> Limits | None:
         """Return the limits in a row of the store, if there are any; those of a newer version are left out."""
@@ -70,6 +80,10 @@ class Limits:
 
     def __str__(self) -> str:
         return ", ".join(f"{most:,} {name}/h" for name, most in asdict(self).items() if most is not None)
+
+
+PUBLIC = Limits(requests=20_000, bytes=20_000_000, units=2_000)
+"""What a public key may use per hour unless it has limits of its own: a busy web page's worth."""
 
 
 class Bucket:

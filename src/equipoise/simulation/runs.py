@@ -120,6 +120,49 @@ class Runs:
         """Return the largest difference between an arm's target and its optimal share; NaN without a target."""
         return self._judged(metrics.distance, self.target, reward_weight, objective)
 
+    def reward_shortfall(
+        self, *, information_kept: float, information_about: str = "average", smallest_difference: float | None = None
+    ) -> FloatArray:
+        """Return the most reward that keeps this share of the information, minus the reward of the pulls made.
+
+        Negative where the pulls keep less information; see `error_excess`.
+        """
+        dial = information_kept, information_about, smallest_difference
+        return self._compared(metrics.reward_shortfall, *dial)
+
+    def rescaled_reward_shortfall(
+        self, *, information_kept: float, information_about: str = "average", smallest_difference: float | None = None
+    ) -> FloatArray:
+        """Return sqrt(n) times the reward shortfall."""
+        dial = information_kept, information_about, smallest_difference
+        return np.sqrt(self.checkpoints) * self._compared(metrics.reward_shortfall, *dial)
+
+    def error_excess(
+        self, *, information_kept: float, information_about: str = "average", smallest_difference: float | None = None
+    ) -> FloatArray:
+        """Return by which part the error of the pulls made exceeds the limit for this share of the information."""
+        dial = information_kept, information_about, smallest_difference
+        return self._compared(metrics.error_excess, *dial)
+
+    def rescaled_error_excess(
+        self, *, information_kept: float, information_about: str = "average", smallest_difference: float | None = None
+    ) -> FloatArray:
+        """Return sqrt(n) times the error excess."""
+        dial = information_kept, information_about, smallest_difference
+        return np.sqrt(self.checkpoints) * self._compared(metrics.error_excess, *dial)
+
+    def _compared(
+        self, metric: Callable[..., FloatArray], kept: float, about: str, difference: float | None
+    ) -> FloatArray:
+        return metric(
+            self.frequency,
+            self.true_mean,
+            self.true_std,
+            information_kept=kept,
+            information_about=about,
+            smallest_difference=difference,
+        )
+
     def _judged(
         self, metric: Callable[..., FloatArray], shares: FloatArray, reward_weight: float, objective: Objective
     ) -> FloatArray:

@@ -101,7 +101,8 @@ class Database(ABC):
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Translate a driver's error for the user (None: not a failure of the store); say whether a retry may help."""
 
-    def forget_values(self, error: BaseException) -> None:  # noqa: B027  (SQLite's errors contain none)
+    @abstractmethod
+    def forget_values(self, error: BaseException) -> None:
         """Remove row values from a driver's error: units and attributes do not belong in a log."""
 
 

@@ -16,8 +16,10 @@ import psycopg
 import sqlalchemy as sa
 from psycopg import InterfaceError, InternalError, OperationalError
 from psycopg.errors import (
+    DataCorrupted,
     DuplicatePreparedStatement,
     FeatureNotSupported,
+    IndexCorrupted,
     InsufficientPrivilege,
     InvalidSchemaName,
     InvalidSqlStatementName,
@@ -55,12 +57,15 @@ _TYPES: dict[type[Any], str] = {
     sa.Text: "text",
     sa.LargeBinary: "bytea",
 }
-_MAY_CHECK = """
-SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'amcheck')
-    AND COALESCE(has_function_privilege(to_regprocedure('bt_index_check(regclass, boolean)'), 'EXECUTE'), false)
+# The extension may be in a schema that is not in our search path.
+_FIND_CHECK = """
+SELECT found::oid::regproc::text FROM pg_extension
+    JOIN pg_namespace ON pg_namespace.oid = extnamespace,
+    to_regprocedure(format('%I.bt_index_check(regclass, boolean)', nspname)) AS found
+WHERE extname = 'amcheck' AND has_schema_privilege(extnamespace, 'USAGE') AND has_function_privilege(found, 'EXECUTE')
 """
 _CHECK_INDEXES = """
-SELECT bt_index_check(indexrelid, true) FROM pg_index
+SELECT {bt_index_check}(indexrelid, true) FROM pg_index
 WHERE indrelid IN ('experiments'::regclass, 'arms'::regclass, 'events'::regclass, 'pending'::regclass, 'keys'::regclass)
 """
 _STAY_IDLE = Statement("SET LOCAL idle_in_transaction_session_timeout = 0")
@@ -158,12 +163,13 @@ def _unit_query(experiment: int, units: list[str]) -> Statement:
     """Return the query that looks up units.
 
     Until the server has analyzed the table, it assumes a short log and prefers to scan all of it. OFFSET 0 forces a
-    look-up per unit, and the query is planned each time, since a plan for a short log would be kept.
+    look-up per unit, and the query is planned each time, since a plan for a short log would be kept. Ordering by a sum
+    rules out the index of the primary key, which is in that order: `verify` must see what the index of units finds.
     """
     query = (
         "SELECT found.* FROM unnest($1::text[]) AS wanted(name) CROSS JOIN LATERAL "  # noqa: S608
         f"(SELECT {UNIT_COLUMNS} FROM events WHERE experiment = $2::bigint AND unit = wanted.name "
-        "ORDER BY number OFFSET 0) AS found"
+        "ORDER BY number + 0 OFFSET 0) AS found"
     )
     return Statement(query, as_array(units), as_text(experiment), prepare=False)
 
@@ -271,11 +277,12 @@ class PostgreSQLDatabase(Database):
 
     def check_integrity(self, transaction: Transaction) -> None:
         """Compare every index with its table by the extension amcheck, where it is installed and we may use it."""
-        if not transaction.execute(_MAY_CHECK)[0][0]:
+        check = transaction.execute(_FIND_CHECK)
+        if not check:
             return
         try:
-            transaction.execute(_CHECK_INDEXES)
-        except psycopg.Error as error:
+            transaction.execute(_CHECK_INDEXES.format(bt_index_check=check[0][0]))
+        except (DataCorrupted, IndexCorrupted) as error:
             found = str(error).split("\n")[0]
             raise VerificationFailed(f"{self.shown_url} is damaged: {found}", hint=RESTORE) from error
 

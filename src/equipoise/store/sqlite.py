@@ -106,6 +106,7 @@ class SQLiteDatabase(Database):
         """Read a snapshot."""
         with _transaction(self, self.engine, writing=False) as transaction:
             yield transaction
+            self._check_files(transaction.connection)
 
     def check_integrity(self, transaction: Transaction) -> None:
         """Run SQLite's own check of every page, row and index."""
@@ -119,10 +120,15 @@ class SQLiteDatabase(Database):
     def failure(self, error: Exception) -> tuple[StoreError | None, bool]:
         """Distinguish busy, full, read-only, damaged and foreign files."""
         cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
+        # An error about a damaged schema quotes it, and then it is the message that cannot be decoded.
+        if _is_no_text(cause) or isinstance(cause, UnicodeDecodeError):
+            return StoreMismatch(f"{self.shown_url} is damaged: it holds a text that is not UTF-8", hint=RESTORE), False
         code = getattr(cause, "sqlite_errorcode", None)
         if code is None:
             return None, False
         primary = code & 0xFF
+        if primary == sqlite3.SQLITE_ERROR and str(cause).startswith("no such "):  # table, column or index
+            return StoreMismatch(f"{self.shown_url} is damaged: {cause}", hint=RESTORE), False
         if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreUnavailable(
                 f"another process has been writing to {self.shown_url} for {self.attempts * BUSY_SECONDS:g} seconds",
@@ -142,6 +148,19 @@ class SQLiteDatabase(Database):
                 hint="see that the disk has room and the file and its directory may be written, then try again",
             ), False
         return None, False
+
+    def forget_values(self, error: BaseException) -> None:
+        """Remove the text that could not be decoded, the only value in any of SQLite's errors."""
+        if _is_no_text(error.orig if isinstance(error, sa.exc.DBAPIError) else error):
+            error.args = (_NO_TEXT,)
+
+
+_NO_TEXT = "Could not decode to UTF-8"
+"""How the sqlite3 module begins its error for damaged text; the error has no code."""
+
+
+def _is_no_text(error: BaseException | None) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and str(error).startswith(_NO_TEXT)
 
 
 @contextmanager
@@ -206,11 +225,11 @@ class FileDatabase(SQLiteDatabase):
         return ("sqlite", self._file)
 
     def _check_files(self, connection: sa.Connection) -> None:
-        """Check before each commit that the paths still lead to the files: an open file outlives its name."""
+        """Check before each answer that the paths still lead to the files: an open file outlives its name."""
         self._check_file()
         if _place(self._log) != connection.info[_LOG]:
             raise StoreUnavailable(
-                f"the file {self._log} was deleted or replaced while {self.path} was open; nothing was written",
+                f"the file {self._log} was deleted or replaced while {self.path} was open; nothing is read or written",
                 hint="stop every program that uses the store, which saves what they have still open; then start again "
                 "and verify every experiment",
             )
@@ -218,7 +237,7 @@ class FileDatabase(SQLiteDatabase):
     def _check_file(self) -> None:
         if _place(self.path) != self._file:
             raise StoreUnavailable(
-                f"the file {self.path} was deleted or replaced after it was opened; nothing was written",
+                f"the file {self.path} was deleted or replaced after it was opened; nothing is read or written",
                 hint="put it back, or open the store again to use what is there now",
             )
 

@@ -26,6 +26,7 @@ class Head(NamedTuple):
     """The part of an experiment's row that every transaction reads."""
 
     id: int
+    name: str
     state: str
     configured: int
     n_events: int
@@ -65,7 +66,7 @@ class Key(NamedTuple):
 
 
 HEAD = """
-SELECT id, state, configured, n_events, n_decisions, hash,
+SELECT id, name, state, configured, n_events, n_decisions, hash,
     (SELECT hash FROM events WHERE experiment = ? AND number = ?)
 FROM experiments WHERE id = ?
 """
@@ -162,12 +163,20 @@ class Transaction(ABC):
     def read_head(self, rows: Sequence[Sequence[Any]], seen: int) -> Head:
         """Return the head from the rows of its query, or raise `StoreChanged` if there are none."""
         if not rows:
-            raise StoreChanged(
-                f"an experiment that was opened is no longer in {self.database.shown_url}: it was deleted, or the "
-                "store was replaced, restored from a backup, or failed over to a server without it",
-                hint="see which experiments are there, and open it again by its name",
-            )
+            raise self._gone()
         return Head._make((*rows[0], seen))
+
+    def require_name(self, experiment: int, name: str) -> None:
+        """Raise `StoreChanged` if the experiment with this number has another name, as it may in another store."""
+        if self.head(experiment).name != name:
+            raise self._gone()
+
+    def _gone(self) -> StoreChanged:
+        return StoreChanged(
+            f"an experiment that was opened is no longer in {self.database.shown_url}: it was deleted, or the "
+            "store was replaced, restored from a backup, or failed over to a server without it",
+            hint="see which experiments are there, and open it again by its name",
+        )
 
     def configuration(self, experiment: int) -> tuple[str, int, str]:
         """Return the name, creation time and configuration of an experiment."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,15 +25,17 @@ _UNIFORMS = (np.arange(500) + 0.5) / 500
 class PolicyContract:
     """Contract tests for every policy in `policies`, each of which must accept `n_arms` arms.
 
-    `tolerance` is how far probabilities may move when arms are reordered; 0 unless a policy estimates them.
+    `tolerance` is how far probabilities may move when arms are reordered; 0 unless a policy estimates them. Set
+    `gives_up` to True for policies that are meant to give up arms, such as a greedy one.
     """
 
     policies: ClassVar[Sequence[Policy]] = ()
     n_arms: ClassVar[int] = 4
     tolerance: ClassVar[float] = 1e-9
+    gives_up: ClassVar[bool] = False
 
     def states(self) -> Iterator[ArmStats]:
-        """Yield statistics as they occur: none, few, many, some rewards pending, an arm without spread."""
+        """Yield statistics as they occur: none, few, many, some rewards pending, an arm without spread, yes or no."""
         rng = np.random.default_rng(1)
         for rounds, share_pending, with_constant_arm in [(0, 0, 0), (1, 0, 0), (30, 0, 0), (30, 0.3, 0), (60, 0, 1)]:
             stats = ArmStats(self.n_arms)
@@ -45,6 +47,12 @@ class PolicyContract:
                     if rng.random() >= share_pending:
                         stats.update(arm, mean if with_constant_arm and arm == 0 else rng.normal(mean, std))
             yield stats
+        yes_or_no = ArmStats(self.n_arms)
+        for arm in range(self.n_arms):
+            for _ in range(100 + 50 * arm):
+                yes_or_no.assign(arm)
+                yes_or_no.update(arm, float(rng.random() < 0.05 + 0.1 * arm))
+        yield yes_or_no
 
     def cases(self) -> Iterator[tuple[Policy, ArmStats]]:
         """Yield every policy with every set of statistics."""
@@ -103,6 +111,32 @@ class PolicyContract:
                 continue  # all arms are tied, and the first is chosen
             moved = _permuted(policy, order).probabilities(stats.permuted(order))
             assert np.abs(moved - policy.probabilities(stats)[order]).max() <= self.tolerance, policy
+
+    def test_an_arm_whose_first_rewards_are_all_the_same_is_pulled_again(self) -> None:
+        """Three equal rewards are no proof that an arm has no spread; without another pull nothing would show it."""
+        if self.gives_up:
+            return
+        rng = np.random.default_rng(4)
+        kinds: dict[str, tuple[float, Callable[[], float]]] = {
+            "yes or no": (0.0, lambda: float(rng.random() < 0.2)),
+            "graded": (0.5, lambda: rng.normal(0.6, 0.2)),
+            "mostly 0": (0.0, lambda: rng.gamma(2.0) if rng.random() < 0.2 else 0.0),
+        }
+        for kind, (same, reward) in kinds.items():
+            known = ArmStats(self.n_arms)
+            for arm in range(self.n_arms):
+                for _ in range(1000 if arm else 3):
+                    known.assign(arm)
+                    known.update(arm, reward() if arm else same)
+            for policy in self.policies:
+                stats, chooser = known.copy(), policy.prepare(self.n_arms)
+                for _ in range(400 * self.n_arms):
+                    arm = chooser(stats, rng.random()).arm
+                    stats.assign(arm)
+                    if arm == 0:
+                        break
+                    stats.update(arm, reward())
+                assert stats.pending[0] == 1, (policy, kind)
 
     def test_policies_are_values(self) -> None:
         """Equal when their parameters are, hashable, printable, picklable, and frozen."""

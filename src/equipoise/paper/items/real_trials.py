@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.charts import final_shares_chart, final_shares_record, gains_and_losses
 from equipoise.objective import optimal_allocation
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Table
-from equipoise.paper.readme_picture import SHOWN_WEIGHTS, readme_figure
+from equipoise.paper.readme_picture import readme_figure, readme_picture
 from equipoise.paper.real_experiments import (
     BALANCE,
     BANDIT,
@@ -100,6 +100,10 @@ EFFORT = Item(
 )
 
 
+SHOWN_WEIGHTS = (0.95, 0.98, 0.99, 0.995)
+"""Weights at which the messages about a flu shot differ visibly."""
+
+
 def compute_health(work: Work) -> Finding:
     """Replay the flu experiment and compare."""
     replay = replay_flu(work)
@@ -147,7 +151,7 @@ def compute_health(work: Work) -> Finding:
         ],
         tables=_tables(replay),
         figures=[
-            readme_figure(replay),
+            readme_figure(readme_picture(work, replay)),
             _dial_figure(replay, HEALTH.name, "flu", "messages", named=(*SHOWN_WEIGHTS, 1.0), relative=False),
             _shares_figure(replay, HEALTH.name, (0.95, 0.99)),
         ],
@@ -161,7 +165,7 @@ HEALTH = Item(
     claim="The same in a trial whose arms differ little: more people vaccinated at a small cost in accuracy, and "
     "better on both counts than a bandit.",
     compute=compute_health,
-    n_steps=42_800_000,
+    n_steps=53_800_000,
 )
 
 

@@ -1,0 +1,648 @@
+"""Keep the beliefs of PooledBalance and the gains of its pulls up to date as one arm at a time changes.
+
+What depends on one arm alone is kept: the logarithm of its variance, its noise, its rate, what its next pulls are
+worth. Three or four passes over the arms without a branch, in relaxed arithmetic, are left for a step, where
+`kernels.pooling.believe` takes ten or more, one addition after the other. `next_pull` returns an arm only if the strict
+rule, `decide` of `kernels.decision`, returns the same for certain; otherwise `UNCLEAR`, and the caller asks that rule.
+
+Two kinds of differences lie between this copy and the strict rule. Rounding, below `_ROUNDING` of the quantities
+involved. And the variance between means: the strict rule stops short of the solution of its equation by up to 1e-6 of
+it, and this copy comes from the solution of the step before, up to 1e-7 away. Newton's step on the reciprocal of the
+weighted squares Q, which is concave with |(1/Q)''| <= 2 (1/Q)' / between, leaves at most (its length)^2 / between; so
+both bounds follow from the lengths of last steps, 1e-3 and `_SHORT_STEP` of the variance.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from equipoise._types import FloatArray, IntArray
+from equipoise.kernels.compiler import approximate, approximate_inlined
+from equipoise.kernels.pooling import (
+    ALONE,
+    FRACTION,
+    FRACTION_BITS,
+    LEAST_DISTANCE,
+    LEAST_SPREAD,
+    LOG_OF_TWO,
+    LOST,
+    MOST_SPREAD,
+    NO_SPREAD,
+    ONE,
+    ROOT_OF_TWO,
+    TAILS,
+)
+
+UNCLEAR = -1
+"""Returned instead of an arm where only the strict rule can decide."""
+
+HOPE, LACK, INVERSE, FREEDOM, LOGARITHM, LOG_NOISE, RATE, SUCCESSES = range(8)
+"""Rows kept per arm: a pull's bonus and its effect on the error, both per std; 1 / pulls; pulls - 1; logarithm of the
+variance and its noise; rate of success and successes."""
+_VALUE, _VARIANCE, _NOISE, _WEIGHT, _GAIN, _SLOPE, _UNSURE, _HIGHEST = range(8, 16)
+"""Rows written at every step: mean; variance; noise of the mean; weight of the mean; a pull's gain is
+gain + slope * coefficient, plus or minus half of what is unsure; the highest gain within the window."""
+_PLACE, _CANDIDATE_GAIN, _CANDIDATE_SLOPE, _CANDIDATE_UNSURE, _PULLED = range(16, 21)
+"""The same for the arms that can be best, next to each other."""
+ROWS = 21
+
+AHEAD = 16
+"""Pulls of an arm whose worth is known in advance, a power of 2; a window must be shorter."""
+
+(
+    MODE,
+    _SUCCESS,
+    _FIRST,
+    _WITNESS,
+    _ODD,
+    _FLAT,
+    _LARGEST,
+    _SECOND,
+    _SMALLEST,
+    _CENTRE,
+    _ORIGIN,
+    _BETWEEN,
+    _BAR,
+    _MARGIN,
+) = range(14)
+SCALARS = 14
+"""Entries of the scalars. How rewards look (below); the success they share; the first arm with a mean, which determines
+it; an arm whose rewards are no successes of that size; numbers of arms out of range and without spread; the arms of
+largest spread and next; a spread that none is below; of the last step the centre of logarithms, the origin of means and
+the variance between means in multiples of the least; the gain that arms need to be looked at, and how far that is below
+the last best ones."""
+
+UNKNOWN, _RATES, _SPREADS, _NEITHER = 0.0, 1.0, 2.0, 3.0
+"""How rewards look: failures and successes; neither the one nor the other, for certain; or hard to tell."""
+
+# The tests find differences of 1e-13 with up to 1,000 arms.
+_ROUNDING = 1e-11
+_ROUNDING_PER_ARM = 1e-15
+# A rate is known to this: its success may have moved by 1e-13 since the rate was computed.
+_RATE_ROUNDING = 1e-12
+# How far short of the solution the strict rule may stop, relative to it.
+_STOPPED_SHORT = 1.02e-6
+_SHORT_STEP = 3e-4
+_MAX_STEPS = 8
+# The strict rule may take 20 steps to the variance between means. Each at least doubles variance + noise or squares
+# its relative distance, so it needs no more than log2(7 * largest / smallest) from the second on.
+_MOST_NOISE_RATIO = 3e4
+# Spreads and means outside these, or their squares, might leave the range where relaxed arithmetic is right.
+_SMALL, _LARGE = 1e-20, 1e20
+_MANY_PULLS = 1e8
+_NO_BAR = -1e300
+
+
+@approximate
+def begin(
+    curiosity: float,
+    importance: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    ahead: FloatArray,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> None:
+    """Write what is kept, for all arms."""
+    n_arms = pulls.size
+    for i in range(n_arms):
+        for k in range(AHEAD):
+            _look_ahead(i, pulls[i] + k, curiosity, importance, ahead)
+        _renew_arm(i, pulls, std, ahead, state)
+    _sort_spreads(std, scalars)
+    _count_odd(mean, std, scalars)
+    scalars[MODE] = UNKNOWN
+    scalars[_CENTRE], scalars[_ORIGIN], scalars[_BETWEEN] = state[LOGARITHM, 0], mean[0], 1.0
+    scalars[_BAR], scalars[_MARGIN] = _NO_BAR, 0.0
+
+
+@approximate_inlined
+def _look_ahead(arm: int, count: int, curiosity: float, importance: float, ahead: FloatArray) -> None:
+    """Write what a pull of an arm with this many pulls is worth, per std; see `best_pull` of `kernels.decision`."""
+    middle = count + 0.5
+    place = count & (AHEAD - 1)
+    ahead[arm, place] = curiosity / middle
+    ahead[arm, AHEAD + place] = importance / (middle * math.sqrt(middle))
+
+
+@approximate_inlined
+def _renew_arm(arm: int, pulls: IntArray, std: FloatArray, ahead: FloatArray, state: FloatArray) -> None:
+    """Write what depends on an arm's count and spread alone."""
+    count = float(pulls[arm])
+    place = pulls[arm] & (AHEAD - 1)
+    state[HOPE, arm], state[LACK, arm] = ahead[arm, place], ahead[arm, AHEAD + place]
+    state[INVERSE, arm], state[FREEDOM, arm] = 1.0 / count, count - 1.0
+    # As in `write_logarithms` and `_believe_spreads` of `kernels.pooling`.
+    bits = std.view(np.uint64)[arm]
+    state[_VALUE].view(np.uint64)[arm] = (bits & FRACTION) | ONE
+    mantissa = state[_VALUE, arm]
+    y = (mantissa - ROOT_OF_TWO) / (mantissa + ROOT_OF_TWO)
+    square = y * y
+    series = 1.0 + square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9))))
+    logarithm = (float(np.int64(bits >> FRACTION_BITS)) - 1022.5) * LOG_OF_TWO + 2.0 * y * series
+    inverse = 1.0 / (count - 1.0)
+    state[LOGARITHM, arm] = 2.0 * logarithm + inverse * (1.0 + inverse * (1 / 3))
+    state[LOG_NOISE, arm] = TAILS * inverse * (2.0 + inverse * (2.0 + inverse * (4 / 3)))
+
+
+@approximate
+def _sort_spreads(std: FloatArray, scalars: FloatArray) -> None:
+    """Find the two largest spreads and the smallest."""
+    largest, second = (0, 1) if std[0] >= std[1] else (1, 0)
+    smallest = min(std[0], std[1])
+    for i in range(2, std.size):
+        if std[i] > std[largest]:
+            largest, second = i, largest
+        elif std[i] > std[second]:
+            second = i
+        smallest = min(smallest, std[i])
+    scalars[_LARGEST], scalars[_SECOND], scalars[_SMALLEST] = largest, second, smallest
+
+
+@approximate_inlined
+def _is_odd(mean: float, std: float) -> bool:
+    """Return whether an arm's estimates are neither 0 nor of a size that relaxed arithmetic can take."""
+    size = abs(mean)
+    return (size != 0.0 and not _SMALL < size < _LARGE) or (std != 0.0 and not _SMALL < std < _LARGE)
+
+
+@approximate
+def _count_odd(mean: FloatArray, std: FloatArray, scalars: FloatArray) -> None:
+    """Count the arms out of range, and those without spread."""
+    odd, flat = 0, 0
+    for i in range(mean.size):
+        odd += 1 if _is_odd(mean[i], std[i]) else 0
+        flat += 1 if std[i] == 0.0 else 0
+    scalars[_ODD], scalars[_FLAT] = odd, flat
+
+
+@approximate_inlined
+def renew(
+    arm: int,
+    old_mean: float,
+    old_std: float,
+    curiosity: float,
+    importance: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    ahead: FloatArray,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> None:
+    """Write what is kept, after a reward of one arm."""
+    _look_ahead(arm, pulls[arm] + AHEAD - 1, curiosity, importance, ahead)
+    _renew_arm(arm, pulls, std, ahead, state)
+    if old_std == 0.0 or std[arm] == 0.0 or _is_odd(old_mean, old_std) or _is_odd(mean[arm], std[arm]):
+        _count_odd(mean, std, scalars)
+    largest, second = int(scalars[_LARGEST]), int(scalars[_SECOND])
+    if arm == largest:
+        stale = std[arm] < std[second]
+    elif arm == second:
+        stale = std[arm] < old_std or std[arm] > std[largest]
+    else:
+        stale = std[arm] > std[second]
+    if stale:
+        _sort_spreads(std, scalars)
+    scalars[_SMALLEST] = min(scalars[_SMALLEST], std[arm])
+
+    mode, first = scalars[MODE], int(scalars[_FIRST])
+    if mode == _RATES:
+        if arm <= first and mean[arm] != 0.0:
+            scalars[_FIRST] = arm
+            success = _success(pulls[arm], mean[arm], std[arm])
+            if not abs(success - scalars[_SUCCESS]) <= 0.1 * _RATE_ROUNDING * abs(success):
+                scalars[MODE] = UNKNOWN
+        if _are_successes(scalars[_SUCCESS], pulls[arm], mean[arm], std[arm]) <= 0 or mean[first] == 0.0:
+            scalars[MODE] = UNKNOWN
+        rate = mean[arm] / scalars[_SUCCESS]
+        state[RATE, arm], state[SUCCESSES, arm] = rate, rate * pulls[arm]
+    elif mode != _SPREADS or arm <= first or arm == int(scalars[_WITNESS]):
+        scalars[MODE] = UNKNOWN
+
+
+@approximate_inlined
+def _success(pulls: int, mean: float, std: float) -> float:
+    """Return the one value other than 0 that rewards may have had; see `common_success` of `kernels.pooling`."""
+    return mean + std * (std / mean) * ((pulls - 1.0) / pulls)
+
+
+@approximate_inlined
+def _are_successes(success: float, pulls: int, mean: float, std: float) -> int:
+    """Return whether rewards were 0 or this value: 1 if for certain, -1 if for certain not, 0 if it is hard to tell."""
+    n = float(pulls)
+    if n > _MANY_PULLS:
+        return 0
+    count = n * (mean / success)
+    successes = math.floor(count + 0.5)
+    squares = (n - 1.0) * (std / success) * (std / success)
+    expected = successes * (n - successes) / n
+    off, off_squares = abs(count - successes), abs(squares - expected)
+    if off > 2e-9 * n or off_squares > 2e-9 * expected:
+        return -1
+    return 1 if off <= 0.5e-9 * n and off_squares <= 0.5e-9 * expected else 0
+
+
+@approximate
+def _see_rewards(pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray) -> None:
+    """Find out whether all rewards are failures and successes; if so, write rates."""
+    n_arms = pulls.size
+    first = 0
+    while first < n_arms and mean[first] == 0.0:
+        first += 1
+    scalars[MODE] = _NEITHER
+    if first == n_arms or scalars[_ODD] > 0.0:
+        return
+    success = _success(pulls[first], mean[first], std[first])
+    scalars[_FIRST], scalars[_SUCCESS] = first, success
+    certain = 0
+    for i in range(n_arms):
+        verdict = _are_successes(success, pulls[i], mean[i], std[i])
+        if verdict < 0:
+            scalars[MODE], scalars[_WITNESS] = _SPREADS, i
+            return
+        certain += verdict
+    if certain == n_arms:
+        scalars[MODE] = _RATES
+        for i in range(n_arms):
+            state[RATE, i] = mean[i] / success
+            state[SUCCESSES, i] = state[RATE, i] * pulls[i]
+
+
+@approximate_inlined
+def next_pull(
+    t: int,
+    uniform: float,
+    window: int,
+    mixing: float,
+    reward_weight: float,
+    pooling: int,
+    squares_expected: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    ahead: FloatArray,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> int:
+    """Return the arm of step t: the best pull if `window` is 0, otherwise one drawn from the next best; or `UNCLEAR`.
+
+    `squares_expected` is `expected_squares` of the caution and the number of arms.
+    """
+    if scalars[MODE] == UNKNOWN:
+        _see_rewards(pulls, mean, std, state, scalars)
+    last = t + max(window, 1) - 1
+    highest_coefficient = 0.5 * (1.0 - reward_weight) * last * math.sqrt(last)
+    shrinks = pooling != 0 and pulls.size > LOST
+    if scalars[MODE] == _RATES:
+        clear = _weigh_rates(t, reward_weight, highest_coefficient, squares_expected, shrinks, state, scalars)
+    elif scalars[MODE] == _SPREADS and _are_spreads_plain(pulls, std, scalars):
+        clear = _weigh_spreads(reward_weight, highest_coefficient, squares_expected, shrinks, mean, std, state, scalars)
+    else:
+        clear = False
+    if not clear:
+        return UNCLEAR
+    n_candidates = _best_pulls(t, max(window, 1), reward_weight, pulls, mean, std, ahead, state, scalars)
+    if n_candidates == 0:
+        return UNCLEAR
+    if window == 0:
+        place = 0
+        while state[_PULLED, place] == 0.0:
+            place += 1
+        return int(state[_PLACE, place])
+    return _drawn(uniform, window, mixing, n_candidates, state)
+
+
+@approximate_inlined
+def _are_spreads_plain(pulls: IntArray, std: FloatArray, scalars: FloatArray) -> bool:
+    """Return whether no spread is 0, next to 0 or far beyond all others; see `_temper` of `kernels.pooling`."""
+    if scalars[_ODD] + scalars[_FLAT] > 0.0:
+        return False
+    largest = int(scalars[_LARGEST])
+    widest = std[largest]
+    if scalars[_SMALLEST] <= 2.0 * NO_SPREAD * widest:
+        _sort_spreads(std, scalars)  # that bound only falls; this raises it again
+        if scalars[_SMALLEST] <= 2.0 * NO_SPREAD * widest:
+            return False
+    second = std[int(scalars[_SECOND])]
+    return bool(widest < ALONE * second or widest < 0.999 * ALONE * second * math.sqrt(math.sqrt(pulls[largest])))
+
+
+@approximate_inlined
+def _weigh_spreads(
+    reward_weight: float,
+    coefficient: float,
+    squares_expected: float,
+    shrinks: bool,
+    mean: FloatArray,
+    std: FloatArray,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> bool:
+    """Write gains by the beliefs of `believe` in `kernels.pooling`; return False if they are not certain."""
+    n_arms = mean.size
+    centre = scalars[_CENTRE]
+    total, squares, total_noise = 0.0, 0.0, 0.0
+    for i in range(n_arms):
+        x = state[LOGARITHM, i] - centre
+        total += x
+        squares += x * x
+        total_noise += state[LOG_NOISE, i]
+    shift = total / n_arms
+    between = MOST_SPREAD
+    if shrinks:
+        excess = (squares - total * shift) / squares_expected - total_noise / n_arms
+        between = min(max(excess, LEAST_SPREAD), MOST_SPREAD)
+    total, total_weight = 0.0, 0.0
+    for i in range(n_arms):
+        weight = 1.0 / (state[LOG_NOISE, i] + between)
+        total_weight += weight
+        total += weight * (state[LOGARITHM, i] - centre)
+    scalars[_CENTRE] = centre + shift
+    inverse_unit = math.exp(-0.5 * (centre + total / total_weight))
+    strength = (1.0 + math.sqrt(1.0 + 2.0 * between)) / between
+    inverse = 1.0 / strength
+    prior = strength * math.exp(-inverse * (1.0 + inverse * (1 / 3)))
+
+    # Only differences between means count, so any origin will do: the centre of an earlier step, near that of this one.
+    origin = scalars[_ORIGIN]
+    for i in range(n_arms):
+        ratio = std[i] * inverse_unit
+        variance = (prior + state[FREEDOM, i] * ratio * ratio) / (strength + state[FREEDOM, i] - 1.5)
+        state[_VARIANCE, i] = variance
+        state[_NOISE, i] = variance * state[INVERSE, i]
+        state[_VALUE, i] = (mean[i] - origin) * inverse_unit
+    centre, step, reach, unsure_between, unsure_centre = 0.0, 0.0, 0.0, 0.0, 0.0
+    if shrinks:
+        clear, centre, step, reach, unsure_between, unsure_centre = _shrink(
+            LEAST_DISTANCE, squares_expected, state, scalars
+        )
+        if not clear:
+            return False
+    else:
+        for i in range(n_arms):
+            reach += state[_VALUE, i] * state[_VALUE, i]
+            state[_WEIGHT, i] = 0.0
+        reach = math.sqrt(reach)
+    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
+    for i in range(n_arms):
+        weight = state[_WEIGHT, i]
+        part = state[_NOISE, i] * weight * (1.0 - step * weight * (1.0 - step * weight))
+        moved = part * (centre - state[_VALUE, i])
+        value = reward_weight * (state[_VALUE, i] + moved)
+        spread = math.sqrt(state[_VARIANCE, i])
+        gain = value + reward_weight * state[HOPE, i] * spread
+        slope = state[LACK, i] * spread
+        size = reward_weight * reach + abs(gain) + coefficient * slope
+        doubt = reward_weight * (unsure_between * abs(moved) + unsure_centre * part) + rounding * size
+        state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
+        state[_GAIN, i], state[_SLOPE, i], state[_UNSURE, i] = gain + doubt, slope, 2.0 * doubt
+        state[_HIGHEST, i] = gain + doubt + coefficient * slope
+    if abs(centre) > 0.1 * reach:
+        # Gains are measured from another origin from now on.
+        scalars[_ORIGIN] = origin + centre / inverse_unit
+        scalars[_BAR] = _NO_BAR
+    return True
+
+
+@approximate_inlined
+def _weigh_rates(
+    t: int,
+    reward_weight: float,
+    coefficient: float,
+    squares_expected: float,
+    shrinks: bool,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> bool:
+    """Write gains by the beliefs of `_believe_rates` in `kernels.pooling`; return False if they are not certain."""
+    n_arms = state.shape[1]
+    successes = 0.0
+    for i in range(n_arms):
+        successes += state[SUCCESSES, i]
+    typical = (successes + 0.5) / t  # t - 1 rewards and another
+    variance = typical * (1.0 - typical)
+    for i in range(n_arms):
+        state[_VALUE, i] = (state[RATE, i] - typical) / (1.0 + 2.0 * state[INVERSE, i])
+        state[_NOISE, i] = variance * state[INVERSE, i]
+    centre, step, unsure_between, unsure_centre = 0.0, 0.0, 0.0, 0.0
+    if shrinks:
+        clear, centre, step, _, unsure_between, unsure_centre = _shrink(
+            LEAST_DISTANCE * variance, squares_expected, state, scalars
+        )
+        if not clear:
+            return False
+    else:
+        for i in range(n_arms):
+            state[_WEIGHT, i] = 0.0
+    sign = 1.0 if scalars[_SUCCESS] > 0.0 else -1.0
+    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
+    for i in range(n_arms):
+        weight = state[_WEIGHT, i]
+        part = state[_NOISE, i] * weight * (1.0 - step * weight * (1.0 - step * weight))
+        moved = part * (centre - state[_VALUE, i])
+        value = state[_VALUE, i] + moved
+        rate = typical + value
+        variance = rate * (1.0 - rate)
+        variance = variance if variance > 1e-30 else 1e-30
+        spread = math.sqrt(variance)
+        value *= sign * reward_weight
+        hope = reward_weight * state[HOPE, i] * spread
+        slope = state[LACK, i] * spread
+        # A rate that is unsure makes the spread unsure too: by half of that, divided by the variance.
+        unsure_rate = unsure_between * abs(moved) + unsure_centre * part + _RATE_ROUNDING
+        of_spread = hope + coefficient * slope
+        doubt = unsure_rate * (reward_weight + of_spread / variance) + rounding * (abs(value) + of_spread)
+        state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
+        state[_GAIN, i], state[_SLOPE, i], state[_UNSURE, i] = value + hope + doubt, slope, 2.0 * doubt
+        state[_HIGHEST, i] = value + hope + doubt + coefficient * slope
+    return True
+
+
+@approximate_inlined
+def _shrink(
+    least: float, squares_expected: float, state: FloatArray, scalars: FloatArray
+) -> tuple[bool, float, float, float, float, float]:
+    """Find the variance between means, and write weights for one close to it; see `_shrink` of `kernels.pooling`.
+
+    Return whether that worked, the weighted centre, how much the variance is above that of the weights, a bound on
+    values, and by how much the variance (relative) and the centre may differ from those of the strict rule.
+    """
+    n_arms = state.shape[1]
+    between = scalars[_BETWEEN] * least
+    for _ in range(_MAX_STEPS):
+        w0, w1, w2, v0, v1, v2, reach = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(n_arms):
+            x = state[_VALUE, i]
+            weight = 1.0 / (state[_NOISE, i] + between)
+            state[_WEIGHT, i] = weight
+            w0 += weight
+            w1 += weight * x
+            w2 += weight * x * x
+            v0 += weight * weight
+            v1 += weight * weight * x
+            v2 += weight * weight * x * x
+            reach += x * x
+        centre = w1 / w0
+        squares = w2 - centre * w1
+        reach = math.sqrt(reach)
+        if between == least and squares <= (1.0 - 1e-9) * squares_expected:
+            # The solution is below the least variance, which the strict rule then takes too.
+            return True, centre, 0.0, reach, 0.0, 0.0
+        slope = v2 - centre * (2.0 * v1 - centre * v0)
+        if not slope > 0.0:
+            break
+        step = (squares - squares_expected) / slope * (squares / squares_expected)
+        following = between + step if between + step > least else least
+        step = following - between
+        scalars[_BETWEEN] = 1.0 if following == least else following / least
+        if abs(step) <= _SHORT_STEP * between:
+            fall = (v1 - centre * v0) / w0  # of the centre, per variance
+            relative = step / between
+            unsure = _STOPPED_SHORT + 1.1 * relative * relative
+            # What a series of first order leaves of the centre's move is no more than the values' size times that.
+            unsure_centre = unsure * abs(fall) * between + 4.0 * (reach + abs(centre)) * relative * relative
+            clear = between < _MOST_NOISE_RATIO * _least_noise(state) or _noise_ratio(state) < _MOST_NOISE_RATIO
+            return clear, centre - step * fall, step, reach, unsure, unsure_centre
+        between = following
+    return False, 0.0, 0.0, 0.0, 0.0, 0.0
+
+
+@approximate_inlined
+def _least_noise(state: FloatArray) -> float:
+    least = state[_NOISE, 0]
+    for i in range(state.shape[1]):
+        least = state[_NOISE, i] if state[_NOISE, i] < least else least
+    return float(least)
+
+
+@approximate_inlined
+def _noise_ratio(state: FloatArray) -> float:
+    most = state[_NOISE, 0]
+    for i in range(state.shape[1]):
+        most = state[_NOISE, i] if state[_NOISE, i] > most else most
+    return float(most / _least_noise(state))
+
+
+@approximate_inlined
+def _best_pulls(
+    t: int,
+    window: int,
+    reward_weight: float,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    ahead: FloatArray,
+    state: FloatArray,
+    scalars: FloatArray,
+) -> int:
+    """Write how often each candidate is among the next best pulls; return the candidates, or 0 if gains are too close.
+
+    Candidates are the arms whose highest gain is above a bar that is guessed from the step before. If the gains of all
+    pulls turn out to be above it, no other arm could have been pulled; if not, all arms are candidates.
+    """
+    n_arms = pulls.size
+    bar = scalars[_BAR] if n_arms > AHEAD else _NO_BAR
+    for _ in range(2):
+        n_candidates = 0
+        for i in range(n_arms):
+            state[_PLACE, n_candidates] = i
+            n_candidates += 1 if state[_HIGHEST, i] >= bar else 0
+        if n_candidates == 0:
+            bar = _NO_BAR
+            continue
+        for j in range(n_candidates):
+            i = int(state[_PLACE, j])
+            state[_CANDIDATE_GAIN, j], state[_CANDIDATE_SLOPE, j] = state[_GAIN, i], state[_SLOPE, i]
+            state[_CANDIDATE_UNSURE, j], state[_PULLED, j] = state[_UNSURE, i], 0.0
+        lowest = 1e300
+        for k in range(window):
+            coefficient = 0.5 * (1.0 - reward_weight) * (t + k) * math.sqrt(t + k)
+            place, best, second = 0, -1e300, -1e300
+            for j in range(n_candidates):
+                gain = state[_CANDIDATE_GAIN, j] + coefficient * state[_CANDIDATE_SLOPE, j]
+                less = gain if gain < best else best
+                second = less if less > second else second
+                place = j if gain > best else place
+                best = gain if gain > best else best
+            if second >= best - state[_CANDIDATE_UNSURE, place]:
+                place = _first_of_equals(
+                    place, best - state[_CANDIDATE_UNSURE, place], coefficient, n_candidates, pulls, mean, std, state
+                )
+                if place < 0:
+                    return 0
+            sure = best - state[_CANDIDATE_UNSURE, place]
+            lowest = sure if sure < lowest else lowest
+            pulled = state[_PULLED, place] + 1.0
+            state[_PULLED, place] = pulled
+            arm = int(state[_PLACE, place])
+            entry = (pulls[arm] + int(pulled)) & (AHEAD - 1)
+            hope = reward_weight * ahead[arm, entry] * state[_VARIANCE, arm]
+            state[_CANDIDATE_GAIN, place] = state[_VALUE, arm] + hope
+            state[_CANDIDATE_SLOPE, place] = ahead[arm, AHEAD + entry] * state[_VARIANCE, arm]
+        if lowest > bar:
+            break
+        bar = _NO_BAR
+    # Keep the bar just low enough: too many candidates cost time, and too few cost a second round.
+    if lowest <= scalars[_BAR]:
+        scalars[_MARGIN] += 2.0 * (scalars[_BAR] - lowest)
+    elif n_candidates > AHEAD:
+        scalars[_MARGIN] *= 0.8
+    scalars[_BAR] = lowest - scalars[_MARGIN]
+    return n_candidates
+
+
+@approximate
+def _first_of_equals(
+    best: int,
+    bar: float,
+    coefficient: float,
+    n_candidates: int,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    state: FloatArray,
+) -> int:
+    """Return the first candidate with a gain above the bar if all of these are equal in every respect, otherwise -1.
+
+    Arms with the same statistics have the same gain in the strict rule too, where the first of them is pulled.
+    """
+    arm, found = int(state[_PLACE, best]), -1
+    for j in range(n_candidates):
+        if state[_CANDIDATE_GAIN, j] + coefficient * state[_CANDIDATE_SLOPE, j] >= bar:
+            i = int(state[_PLACE, j])
+            same = pulls[i] == pulls[arm] and mean[i] == mean[arm] and std[i] == std[arm]
+            if not (same and state[_PULLED, j] == state[_PULLED, best]):
+                return -1
+            found = j if found < 0 else found
+    return found
+
+
+@approximate_inlined
+def _drawn(uniform: float, window: int, mixing: float, n_candidates: int, state: FloatArray) -> int:
+    """Return the arm that a uniform number falls on, or `UNCLEAR` if it falls next to the border between two."""
+    n_arms = state.shape[1]
+    even, share = mixing / n_arms, (1.0 - mixing) / window
+    margin = _ROUNDING + _ROUNDING_PER_ARM * n_arms
+    below = 0.0  # of the probability, what the pulls of the arms before add up to
+    for j in range(n_candidates):
+        chance = share * state[_PULLED, j]
+        if chance > 0.0:
+            start = even * state[_PLACE, j] + below
+            if uniform < start:
+                break
+            end = start + even + chance
+            if uniform < end:
+                clear = uniform - start > margin and end - uniform > margin
+                return int(state[_PLACE, j]) if clear else UNCLEAR
+            below += chance
+    if even * n_arms <= margin:
+        return UNCLEAR
+    place = (uniform - below) / even
+    arm = int(place)
+    inside = place - arm
+    clear = place > 0.0 and arm < n_arms and inside * even > margin and (1.0 - inside) * even > margin
+    return arm if clear else UNCLEAR
