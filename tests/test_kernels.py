@@ -134,6 +134,8 @@ policies = [
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.MEAN_SQUARE),
     eq.ForcingBalance(reward_weight=0.4, forcing=0.1, objective=eq.PowerObjective(power=0.7)),
     eq.ForcingBalance(information_kept=0.7, floor=0.05, tracking="windowed"),
+    eq.ForcingBalance(reward_weight=0.9, forcing=0.1, floor=0.2, floor_decay=0.3),
+    eq.PooledBalance(reward_weight=0.9, floor=0.2, floor_decay=0.125, tracking="windowed"),
     eq.ForcingBalance(information_kept=0.3, forcing=0.1, objective=eq.MEAN_SQUARE),
     eq.ForcingBalance(information_kept=0.3, forcing=0.1, information_about="every-arm"),
     eq.ForcingBalance(information_kept=0.3, forcing=0.1, information_about="best-arm"),
