@@ -181,41 +181,12 @@ def information_in(
     >>> {about: round(share, 3) for about, share in kept.items()}
     {'average': 0.711, 'every-arm': 0.4, 'best-arm': 0.64}
     """
-    import numpy as np
-
-    from equipoise.kernels.information import DEFAULT_DIFFERENCE
-    from equipoise.objective import optimal_allocation
+    from equipoise.information import information_kept
     from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
     measured = objective if isinstance(objective, PowerObjective) else ROOT_MEAN_SQUARE
-    widest = float(std.max())
-    if widest == 0.0:
-        return dict.fromkeys(checks.INFORMATION_ABOUT, 1.0)  # everything is known of arms without spread
-
-    def variance(shares: FloatArray, about: str) -> float:
-        """Return what falls like 1 / n: a variance, of the average, of one arm, or of a difference to the best."""
-        if about == "average":
-            return math.pow(measured.error(shares, std), 1.0 / measured.power)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = np.where(std > 0, std * std / shares, 0.0)
-        if about == "every-arm":
-            return float(own.max())
-        best = int(np.argmax(mean))
-        smallest = smallest_difference or DEFAULT_DIFFERENCE * float(np.sqrt(np.mean(std * std)))
-        others = np.arange(mean.size) != best
-        gap = np.maximum(mean[best] - mean[others], smallest) / widest
-        return float(((own[others] + own[best]) / gap**2).max(initial=0.0))
-
-    found = {}
-    for about in checks.INFORMATION_ABOUT:
-        design = optimal_allocation(
-            mean,
-            std,
-            information_kept=1.0,
-            information_about=about,
-            smallest_difference=smallest_difference if about == "best-arm" else None,
-            objective=measured if about == "average" else ROOT_MEAN_SQUARE,
-        )
-        least, own = variance(design, about), variance(share, about)
-        found[about] = 1.0 if own <= least else least / own
-    return found
+    return {
+        "average": information_kept(share, mean, std, objective=measured),
+        "every-arm": information_kept(share, mean, std, about="every-arm"),
+        "best-arm": information_kept(share, mean, std, about="best-arm", smallest_difference=smallest_difference),
+    }
