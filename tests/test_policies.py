@@ -704,3 +704,57 @@ def test_a_plain_class_with_parameters_is_told_to_be_a_dataclass():
         with pytest.raises(eq.InvalidInput, match=message):
             act()
     assert "Patient object at" in repr(Patient(3))
+
+
+FLOORED = [
+    eq.ForcingBalance(reward_weight=1.0, forcing=0.0, floor=0.2, floor_decay=0.3),
+    eq.ForcingBalance(information_kept=0.001, forcing=0.0, floor=0.2, floor_decay=0.3),
+    eq.PooledBalance(reward_weight=1.0, floor=0.2, floor_decay=0.3, tracking="difference"),
+    eq.NaiveUCB(reward_weight=1.0, floor=0.2, floor_decay=0.3),
+    eq.OptimisticBalance(reward_weight=1.0, floor=0.2, floor_decay=0.3),
+    eq.UCBExplore(reward_weight=1.0, horizon=1000, floor=0.2, floor_decay=0.3),
+]
+
+
+@pytest.mark.parametrize("policy", FLOORED, ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize("step", [21, 1_000, 10**6])
+def test_a_floor_decreases_with_the_steps(policy, step):
+    pulls = [(step - 1) // 3] * 3
+    pulls[0] += step - 1 - sum(pulls)
+    target = policy.target(eq.ArmStats.from_summary(pulls, [0.1, 0.2, 5.0], [0.001, 0.001, 0.001]))
+    floor = 0.2 * step**-0.3
+    assert policy.floors_at(step, 3) == pytest.approx([floor] * 3, rel=1e-13)
+    assert target[:2] == pytest.approx([floor, floor], rel=1e-12)
+
+
+def test_probabilities_of_thompson_sampling_keep_the_floor_of_the_step():
+    policy = eq.ThompsonSampling(floor=0.2, floor_decay=0.5)
+    stats = eq.ArmStats.from_summary([50, 50], [0.0, 5.0], [0.1, 0.1])
+    assert policy.probabilities(stats)[0] == pytest.approx(0.2 / np.sqrt(101))
+
+
+def test_a_floor_decreases_for_an_objective_written_in_python():
+    policy = eq.ForcingBalance(reward_weight=0.9, objective=DOptimal(), floor=0.3, floor_decay=0.5, forcing=0.0)
+    stats = eq.ArmStats.from_summary([2, 2], [0.0, 900.0], [1.0, 1.0])
+    assert policy.target(stats)[0] == pytest.approx(0.3 / np.sqrt(5))
+
+
+@pytest.mark.parametrize("tracking", ["marginal", "windowed"])
+def test_pulls_follow_a_floor_that_decreases(tracking):
+    policy = eq.PooledBalance(reward_weight=1.0, floor=0.3, floor_decay=0.25, tracking=tracking, forcing=0.0, mixing=0)
+    arms = eq.Gaussian(mean=[0, 1, 2], std=[0.1, 0.1, 0.1])
+    runs = eq.simulate(policy, arms, horizon=10_000, checkpoints=[1_000, 10_000], seed=1)
+    # The floor of the last step, as a share of all pulls; what was pulled before, at higher floors, counts.
+    floor = 0.3 * runs.checkpoints**-0.25
+    share = runs.frequency[0, 0, :, 0]
+    assert (share >= floor * 0.99).all() and (share <= floor * 1.02 + 0.001).all()
+
+
+def test_a_decay_of_0_changes_nothing_and_1_is_refused():
+    assert "floor_decay" not in eq.PooledBalance(reward_weight=0.5).to_dict()
+    assert eq.PooledBalance(reward_weight=0.5, floor_decay=0.5).to_dict()["floor_decay"] == 0.5
+    assert eq.ForcingBalance(reward_weight=0.5, floor=0.1, floor_decay=0.0).rule().floor_decay == 0.0
+    with pytest.raises(eq.InvalidInput, match="floor_decay must be below 1; got 1"):
+        eq.PooledBalance(reward_weight=0.5, floor_decay=1)
+    with pytest.raises(eq.InvalidInput, match=r"floor_decay must be in \[0, 1\]; got -0.1"):
+        eq.UCBExplore(reward_weight=0.5, horizon=10, floor_decay=-0.1)

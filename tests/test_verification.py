@@ -57,6 +57,17 @@ def put_back(backup, path):
         source.backup(target)
 
 
+@pytest.mark.parametrize("kind", [eq.ForcingBalance, eq.PooledBalance])
+def test_decisions_with_a_floor_that_decreases_replay(url, kind):
+    policy = kind(reward_weight=0.95, floor=0.25, floor_decay=0.2, tracking="windowed", forcing=0.1)
+    with eq.open_store(url) as store:
+        experiment = create(store, policy=policy)
+        fill(experiment)
+        experiment.verify()
+    with eq.open_store(url) as store:
+        assert eq.Experiment.open(store, "x").configuration.policy == policy
+
+
 # --- the hash chain ---------------------------------------------------------------------------------------------------
 
 

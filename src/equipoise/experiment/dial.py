@@ -181,12 +181,15 @@ def information_in(
     >>> {about: round(share, 3) for about, share in kept.items()}
     {'average': 0.711, 'every-arm': 0.4, 'best-arm': 0.64}
     """
-    from equipoise.information import information_kept
+    import numpy as np
+
+    from equipoise.information import share_of_information
     from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
     measured = objective if isinstance(objective, PowerObjective) else ROOT_MEAN_SQUARE
-    return {
-        "average": information_kept(share, mean, std, objective=measured),
-        "every-arm": information_kept(share, mean, std, about="every-arm"),
-        "best-arm": information_kept(share, mean, std, about="best-arm", smallest_difference=smallest_difference),
-    }
+    found, floor = {}, np.zeros(std.size)
+    for about in checks.INFORMATION_ABOUT:
+        difference = smallest_difference if about == "best-arm" else None
+        kind = measured if about == "average" else ROOT_MEAN_SQUARE
+        found[about] = float(share_of_information(share, mean, std, about, difference, floor, kind))
+    return found

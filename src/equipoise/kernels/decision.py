@@ -11,6 +11,7 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
+from equipoise.kernels.information import WORK_ROWS as INFORMATION_ROWS
 from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.pooling import believe
 from equipoise.kernels.posterior import (
@@ -37,6 +38,7 @@ from equipoise.kernels.rules import (
     IMPORTANCE,
     MARGINAL,
     NEYMAN_RATE,
+    PER_ARM_ROWS,
     POOLED_BALANCE,
     POST_DIFF,
     SAMPLE,
@@ -52,7 +54,6 @@ from equipoise.kernels.rules import (
     Rule,
 )
 from equipoise.kernels.solver import COLD, allocate
-from equipoise.kernels.solver import WORK_ROWS as SOLVER_ROWS
 
 RANDOM = -1
 """Returned instead of an arm when the arm is to be drawn from the probabilities."""
@@ -60,9 +61,10 @@ RANDOM = -1
 _STANDARD_ERRORS = 2.0
 """By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
 
-WORK_ROWS = SOLVER_ROWS + 5
-"""Rows of scratch a decision needs: the solver's, two of posteriors or of `kernels.information`, the target, and the
-means and stds to solve for."""
+_FLOOR_ROWS = INFORMATION_ROWS
+WORK_ROWS = _FLOOR_ROWS + PER_ARM_ROWS + 5
+"""Rows of scratch a decision needs: those of `kernels.information`, the numbers per arm with floors that decay, two of
+posteriors, the target, and the means and stds to solve for."""
 
 MARGIN_ROWS = 6
 """Rows of scratch `follow_margins` needs."""
@@ -169,6 +171,9 @@ def decide(
             probability[i] = rule.exploration / n_arms
         probability[_largest(mean)] += 1.0 - rule.exploration
         return RANDOM, False, np.nan
+    if rule.floor_decay > 0.0:
+        stated, per_arm = per_arm, work[_FLOOR_ROWS : _FLOOR_ROWS + PER_ARM_ROWS]
+        decay_floors(rule.floor_decay, t, stated, per_arm)
     if rule.kind == THOMPSON_SAMPLING or rule.kind == THOMPSON_BALANCE:
         key = state_key(t, mean, std, work[0])
         believed_mean, believed_std, first, second = work[-2], work[-1], work[-4], work[-5]
@@ -204,7 +209,7 @@ def decide(
             weight = solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
         arm = follow_margins(rule, weight, per_arm, tracked_t, tracked, believed_mean, believed_std, work, probability)
         return arm, False, weight if rule.criterion == AVERAGE else np.nan
-    _, weight = write_target(rule, per_arm, t, pulls, mean, std, work, target)
+    _, weight = _write_target(rule, per_arm, t, pulls, mean, std, work, target)
     # Margins exist for a weight only: a target is followed by its differences.
     tracking = DIFFERENCE if rule.tracking == MARGINAL else rule.tracking
     arm = track(tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
@@ -240,6 +245,23 @@ def _mix_with_posterior_sampling(
 
 
 @compiled
+def decay_floors(decay: float, t: int, per_arm: FloatArray, now: FloatArray) -> None:
+    """Write a policy's numbers per arm with the floors of step t: t^-decay times the stated ones  [Remark 2]."""
+    # t^decay from the binary digits of the decay, by square roots, which are the same on every machine.
+    root, rest, power = float(t), decay, 1.0
+    for _ in range(60):
+        root, rest = math.sqrt(root), 2.0 * rest
+        if rest >= 1.0:
+            rest -= 1.0
+            power *= root
+        if rest == 0.0:
+            break
+    for k in range(PER_ARM_ROWS):
+        for i in range(now.shape[1]):
+            now[k, i] = per_arm[k, i] / power if k == FLOOR else per_arm[k, i]
+
+
+@compiled
 def solve_for(
     rule: Rule,
     per_arm: FloatArray,
@@ -272,6 +294,24 @@ def write_target(
     target: FloatArray,
 ) -> tuple[bool, float]:
     """Write the target allocation; return whether the policy has one, and the weight solved for or NaN."""
+    if rule.floor_decay > 0.0:
+        stated, per_arm = per_arm, work[_FLOOR_ROWS : _FLOOR_ROWS + PER_ARM_ROWS]
+        decay_floors(rule.floor_decay, t, stated, per_arm)
+    return _write_target(rule, per_arm, t, pulls, mean, std, work, target)
+
+
+@compiled
+def _write_target(
+    rule: Rule,
+    per_arm: FloatArray,
+    t: int,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    target: FloatArray,
+) -> tuple[bool, float]:
+    """Do as `write_target`, with the floors of step t."""
     n_arms, unit = mean.size, 1.0
     believed_mean, believed_std = work[-2], work[-1]
     if rule.kind == FIXED:

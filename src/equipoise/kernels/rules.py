@@ -73,5 +73,7 @@ class Rule(NamedTuple):
     information_kept: float = 1.0
     smallest_difference: float = 0.0
     """For `BEST_ARM`: differences of means below this count as this; 0 for the default."""
+    floor_decay: float = 0.0
+    """Floors at step t are the stated ones times t^-floor_decay."""
     version: int = VERSION
     """Version of the kernels that an experiment started with: its decisions replay by the rules of that version."""

@@ -14,6 +14,7 @@ import numpy as np
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
+from equipoise.kernels.rules import FLOOR
 from equipoise.policies.policy import Choice, Chooser, Policy, inherits
 from equipoise.stats import ArmStats
 
@@ -43,6 +44,22 @@ class CompiledPolicy(Policy):
         """Return the policy's numbers per arm: floor, importance and allocation."""
         floor = checks.floors(getattr(self, "floor", 0.0), n_arms)
         return np.array([floor, np.full(n_arms, 1.0 / n_arms), np.zeros(n_arms)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and all parameters as plain data; a floor's decay if there is one.
+
+        Logs written before floors could decay must read the same.
+        """
+        return {name: value for name, value in super().to_dict().items() if name != "floor_decay" or value != 0.0}
+
+    def floors_at(self, step: int, n_arms: int) -> FloatArray:
+        """Return the floor of each arm at a step, counted from 1."""
+        stated = self.per_arm(n_arms)
+        if self.rule().floor_decay > 0:
+            from equipoise.kernels.decision import decay_floors
+
+            decay_floors(self.rule().floor_decay, step, stated.copy(), stated)
+        return np.asarray(stated[FLOOR])
 
     def check_arms(self, n_arms: int) -> None:
         """Raise if the parameters do not fit this number of arms."""
@@ -170,6 +187,13 @@ def _floor(name: str, floor: float | Sequence[float]) -> float | tuple[float, ..
     return tuple(checks.floors(shares, shares.size).tolist())
 
 
+def _decay(name: str, value: Any) -> float:
+    decay = checks.number_between(name, value, 0, 1)
+    if decay == 1.0:
+        raise InvalidInput.of(name, "must be below 1", value)
+    return decay
+
+
 def _number(low: float, high: float, *, open_low: bool = False) -> Callable[[str, Any], float]:
     return lambda name, value: checks.number_between(name, value, low, high, open_low=open_low)
 
@@ -181,6 +205,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "draws": lambda name, value: checks.whole_number(name, value, 1, 1_000_000),
     "failure_probability": _number(0, 1, open_low=True),
     "floor": _floor,
+    "floor_decay": _decay,
     "forcing": _number(0, math.inf),
     "mixing": _number(0, 1),
     "reward_weight": _number(0, 1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
@@ -37,6 +36,8 @@ class ForcingBalance(DialPolicy):
         How much to force; eta in the paper. At any value, every arm gets the two rewards its spread needs.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target; lambda_min in the paper.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
     objective : Objective
         What to optimise; the paper's trade-off by default.
     tracking : {"difference", "ratio", "sample", "windowed"}
@@ -66,6 +67,7 @@ class ForcingBalance(DialPolicy):
 
     forcing: float = 1.0
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
     objective: Objective = ROOT_MEAN_SQUARE
     tracking: str = "difference"
     window: float = 10.0
@@ -80,7 +82,7 @@ class ForcingBalance(DialPolicy):
             raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         self._set(objective=objective)
         check_measured(objective, self._check_dial())
-        self._check("forcing", "floor", "tracking", "window", "mixing")
+        self._check("forcing", "floor", "floor_decay", "tracking", "window", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
         """Raise unless floors and importance have one value per arm."""
@@ -99,6 +101,7 @@ class ForcingBalance(DialPolicy):
         """Return the policy as the record the kernel reads."""
         return Rule(
             kind=BALANCE,
+            floor_decay=self.floor_decay,
             tracking=TRACKINGS[self.tracking],
             forcing=self.forcing,
             **self._dial(),
@@ -111,5 +114,5 @@ class ForcingBalance(DialPolicy):
         """Return the function that solves a user-defined objective."""
         if isinstance(self.objective, PowerObjective):
             return None
-        solve, weight, floor = self.objective.solve, self.reward_weight or 0.0, self.floor
-        return lambda stats: solve(stats.mean, stats.std, weight, checks.floors(floor, stats.n_arms))
+        solve, weight, floors_at = self.objective.solve, self.reward_weight or 0.0, self.floors_at
+        return lambda stats: solve(stats.mean, stats.std, weight, floors_at(stats.n_assigned + 1, stats.n_arms))

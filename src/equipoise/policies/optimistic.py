@@ -63,6 +63,8 @@ class NaiveUCB(CompiledPolicy):
         Lower bounds are truncated here, as in the paper's experiments.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -83,14 +85,16 @@ class NaiveUCB(CompiledPolicy):
     scale: float = 1.0
     smallest_std: float = 0.01
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("reward_weight", "failure_probability", "scale", "smallest_std", "floor")
+        self._check("reward_weight", "failure_probability", "scale", "smallest_std", "floor", "floor_decay")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         return Rule(
             kind=CONFIDENCE_BALANCE,
+            floor_decay=self.floor_decay,
             reward_weight=self.reward_weight,
             failure_probability=self.failure_probability,
             scale=self.scale,
@@ -116,6 +120,8 @@ class OptimisticBalance(CompiledPolicy):
         Range of the rewards; multiplies the bounds, which are for rewards in [0, 1].
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -133,14 +139,16 @@ class OptimisticBalance(CompiledPolicy):
     failure_probability: float = 0.1
     scale: float = 1.0
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("reward_weight", "failure_probability", "scale", "floor")
+        self._check("reward_weight", "failure_probability", "scale", "floor", "floor_decay")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         return Rule(
             kind=CONFIDENCE_BALANCE,
+            floor_decay=self.floor_decay,
             reward_weight=self.reward_weight,
             failure_probability=self.failure_probability,
             scale=self.scale,
@@ -168,6 +176,8 @@ class UCBExplore(CompiledPolicy):
         Range of the rewards.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -189,9 +199,10 @@ class UCBExplore(CompiledPolicy):
     failure_probability: float = 0.05
     scale: float = 1.0
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("reward_weight", "failure_probability", "floor")
+        self._check("reward_weight", "failure_probability", "floor", "floor_decay")
         self._set(
             horizon=checks.whole_number("horizon", self.horizon, 1, 10**15),
             scale=checks.number_between("scale", self.scale, 0, LARGEST_REWARD, open_low=True),
@@ -201,6 +212,7 @@ class UCBExplore(CompiledPolicy):
         """Return the policy as the record the kernel reads."""
         return Rule(
             kind=UCB_EXPLORE,
+            floor_decay=self.floor_decay,
             rewards_needed=1,
             reward_weight=self.reward_weight,
             horizon=float(self.horizon),

@@ -41,6 +41,8 @@ class PooledBalance(DialPolicy):
         default.
     floor : float or one per arm, default 0.0
         Smallest share of every arm.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
     tracking : {"marginal", "difference", "windowed"}
         Which arm is pulled: the one that raises the expected trade-off most; the one furthest below the optimal
         share, as in the paper; or one drawn at random from the `window` pulls that "marginal" would make next. The
@@ -82,6 +84,7 @@ class PooledBalance(DialPolicy):
     """
 
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
     tracking: str = "marginal"
     window: int = 10
     mixing: float = 0.02
@@ -102,12 +105,13 @@ class PooledBalance(DialPolicy):
             curiosity=checks.number_between("curiosity", self.curiosity, 0, 100),
         )
         self._check_dial()
-        self._check("floor", "mixing", "forcing")
+        self._check("floor", "floor_decay", "mixing", "forcing")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         return Rule(
             kind=POOLED_BALANCE,
+            floor_decay=self.floor_decay,
             tracking=TRACKINGS[self.tracking],
             rewards_needed=self.first_rewards,
             forcing=self.forcing,

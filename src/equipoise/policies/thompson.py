@@ -26,6 +26,8 @@ class ThompsonSampling(CompiledPolicy):
     floor : float or one per arm, default 0.0
         Smallest probability of every arm (probability clipping): smaller ones are raised to it, and the others scaled
         down. With a floor, every arm can be compared later, however bad it seems.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -54,13 +56,14 @@ class ThompsonSampling(CompiledPolicy):
 
     draws: int = 16
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("draws", "floor")
+        self._check("draws", "floor", "floor_decay")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws)
+        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws, floor_decay=self.floor_decay)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -79,6 +82,8 @@ class ThompsonBalance(CompiledPolicy):
         Posterior samples per decision; more samples take longer and make the logged probability finer.
     floor : float or one per arm, default 0.0
         Smallest share of every arm in the target.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -96,13 +101,16 @@ class ThompsonBalance(CompiledPolicy):
     reward_weight: float
     draws: int = 16
     floor: float | tuple[float, ...] = 0.0
+    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("reward_weight", "draws", "floor")
+        self._check("reward_weight", "draws", "floor", "floor_decay")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        return Rule(kind=THOMPSON_BALANCE, reward_weight=self.reward_weight, draws=self.draws)
+        return Rule(
+            kind=THOMPSON_BALANCE, reward_weight=self.reward_weight, draws=self.draws, floor_decay=self.floor_decay
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
