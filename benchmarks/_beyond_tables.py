@@ -141,8 +141,49 @@ def _print_others(results: list[Result], ours: str, paper: str) -> None:
         _print_row(one["name"], f"{step:,}", *(f"{one['policies'][name]['mean'][k]:.3g}" for name in names))
     print("\nRegret, times ours: geometric mean over instances and checkpoints after the first three rounds\n")
     _print_row("instances", *rivals, paper, head=True)
-    for group, some in groups([one for one in results if rivals[-1] in one["policies"]]).items():
+    played = [one for one in results if rivals[-1] in one["policies"]]
+    for group, some in groups(played).items():
         _print_row(group, *(f"{np.exp(np.mean(_log_ratios(some, name, ours))):.2f}" for name in [*rivals, paper]))
+    print("\nHow often a policy that samples is better or worse than ours, by more than two standard errors\n")
+    _print_row("policy", "up to 20 rounds: better", "worse", "after 20 rounds: better", "worse", head=True)
+    sampling, best = ["ThompsonBalance", *RIVALS], []
+    for name in sampling:
+        cells = []
+        for late in (False, True):
+            excess = np.concatenate([_excess(one, name, ours, late=late) for one in played])
+            cells += [f"{100 * np.mean(some):.0f}%" for some in (excess < -2, excess > 2)]
+        _print_row(name, *cells)
+        found = [_best_ratio(one, name, ours) for one in played]
+        best += [(name, *some) for some in sorted(filter(None, found), reverse=True)[:4]]
+    print("\nWhere each of them is best in comparison, after 20 rounds\n")
+    _print_row("policy", "instance", "n", "its regret", "PooledBalance", "difference in s.e.", head=True)
+    for name, _, instance, step, theirs, mine, errors in best:
+        _print_row(name, instance, f"{step:,}", f"{theirs:.3g}", f"{mine:.3g}", f"{errors:.1f}")
+
+
+def _excess(one: Result, name: str, ours: str, *, late: bool) -> np.ndarray:
+    """Return by how many standard errors a policy has more regret than ours, after 20 rounds or before.
+
+    Both are known by their differences to the paper's rule in the same runs, of which we have more.
+    """
+    steps, rounds = np.array(one["checkpoints"]), one["n_arms"]
+    theirs, mine = one["policies"][name], one["policies"][ours]
+    gap = np.array(theirs["difference"]) - np.array(mine["difference"])
+    error = np.hypot(theirs["difference_se"], mine["difference_se"])
+    chosen = steps > 20 * rounds if late else (steps > 2 * rounds) & (steps <= 20 * rounds)
+    return (gap / np.maximum(error, 1e-12))[chosen]
+
+
+def _best_ratio(one: Result, name: str, ours: str) -> tuple[float, str, int, float, float, float] | None:
+    """Return where, after 20 rounds, a policy is best in comparison, by two standard errors; None if nowhere."""
+    excess, steps = _excess(one, name, ours, late=True), np.array(one["checkpoints"])
+    late = np.flatnonzero(steps > 20 * one["n_arms"])[excess < -2]
+    found = []
+    for k in late:
+        theirs, mine = one["policies"][name]["mean"][k], one["policies"][ours]["mean"][k]
+        errors = float(-excess[np.flatnonzero(steps > 20 * one["n_arms"]) == k][0])
+        found.append((mine / max(theirs, 1e-12), one["name"], int(steps[k]), theirs, mine, errors))
+    return max(found, default=None)
 
 
 def _log_ratios(results: list[Result], name: str, ours: str) -> np.ndarray:

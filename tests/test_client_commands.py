@@ -63,6 +63,10 @@ status exam --json
 what-if exam 0.9
 what-if exam 0.9 --json
 weight exam 0.7
+what-if exam --information-kept 0.7 --json
+dial exam --information-kept 0.7 --information-about every-arm
+dial exam
+dial exam --reward-weight 0.7 --json
 arm add exam blocks --floor 0.05
 arm pause exam blocks
 arm resume exam blocks --json
@@ -130,7 +134,7 @@ def test_every_command_does_on_a_service_what_it_does_on_a_database(
             now = Path("table.csv").read_text()
             assert without_times_and_places(now) == without_times_and_places(table)
         codes.append(found.code)
-    assert codes.count(0) == 37
+    assert codes.count(0) == 40
     assert {event.who for event in eq.Experiment.open(store_url, "exam").events()} == {"anna"}
 
 

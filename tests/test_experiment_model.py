@@ -50,6 +50,8 @@ policies = st.sampled_from(
     [
         eq.ForcingBalance(reward_weight=0.5),
         eq.ForcingBalance(reward_weight=0.5, tracking="windowed"),
+        eq.ForcingBalance(information_kept=0.6, forcing=0.1),
+        eq.PooledBalance(information_kept=0.6, tracking="windowed", first_rewards=3),
         eq.EpsilonGreedy(exploration=0.5),
     ]
 )
@@ -64,7 +66,7 @@ class Model:
         self.hold, self.late = missing.hold, missing.late
         self.warm_up = warm_up
         self.state = "enrolling"
-        self.weight = None
+        self.dial = None
         self.arms = {name: {"state": "active", "assigned": 0} for name in ("line", "pie", "none")}
         self.units = {}
         self.n_events = 1
@@ -207,7 +209,9 @@ class ExperimentMachine(RuleBasedStateMachine):
             reward_range=(LOW, HIGH),
         )
         self.model = Model(missing, warm_up)
-        self.model.weight = getattr(policy, "reward_weight", None)
+        if not isinstance(policy, eq.EpsilonGreedy):
+            kept = policy.information_kept
+            self.model.dial = (policy.reward_weight,) if kept is None else (kept, policy.information_about)
         self.ask(units, one_by_one=False)
 
     def attempt(self, error, call):
@@ -291,6 +295,7 @@ class ExperimentMachine(RuleBasedStateMachine):
             st.tuples(st.just("add"), arm_names),
             st.tuples(st.just("arm"), arm_names, st.sampled_from(["paused", "active", "retired"])),
             st.tuples(st.just("weight"), st.sampled_from([0.5, 0.9])),
+            st.tuples(st.just("dial"), st.sampled_from([0.4, 0.6]), st.sampled_from(["average", "best-arm"])),
         )
     )
     def administer(self, what):
@@ -301,6 +306,7 @@ class ExperimentMachine(RuleBasedStateMachine):
             "add": self.add_arm,
             "arm": self.change_arm,
             "weight": self.change_weight,
+            "dial": self.change_dial,
         }
         changes[kind](*arguments)
 
@@ -352,14 +358,20 @@ class ExperimentMachine(RuleBasedStateMachine):
             model.arms[name]["state"] = after
 
     def change_weight(self, weight):
+        self.turn((weight,), lambda: self.experiment.change_weight(weight))
+
+    def change_dial(self, kept, about):
+        self.turn((kept, about), lambda: self.experiment.change_dial(information_kept=kept, information_about=about))
+
+    def turn(self, dial, call):
         model = self.model
         error = eq.ExperimentFinished if model.state == "finished" else None
-        if error is None and model.weight is None:
+        if error is None and model.dial is None:
             error = eq.InvalidInput  # this policy has none
-        self.attempt(error, lambda: self.experiment.change_weight(weight))
+        self.attempt(error, call)
         if error is None:
-            model.n_events += model.weight != weight
-            model.weight = weight
+            model.n_events += model.dial != dial
+            model.dial = dial
 
     # Reading
 

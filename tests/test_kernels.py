@@ -142,6 +142,7 @@ policies = [
     eq.ForcingBalance(information_kept=0.8, forcing=0.1, information_about="best-arm", floor=0.03),
     eq.PooledBalance(information_kept=0.5), eq.PooledBalance(information_kept=0.9, tracking="windowed"),
     eq.PooledBalance(information_kept=0.5, information_about="best-arm", smallest_difference=0.2),
+    eq.PooledBalance(reward_weight=0.6, tracking="windowed"), eq.PooledBalance(reward_weight=0.9, floor=0.1),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
     eq.ThompsonSampling(draws=3), eq.ThompsonSampling(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),

@@ -183,7 +183,30 @@ def test_an_error_in_a_file_names_its_key_and_nothing_is_made(run: Runner, old: 
     ("arguments", "message"),
     [
         ([], "arms is missing\nhint: give --arms A,B,C"),
-        (["--arms", "a,b"], "policy is missing\nhint: give --reward-weight W"),
+        (["--arms", "a,b"], "policy is missing\nhint: give --information-kept Q or --reward-weight W"),
+        (["--arms", "a,b", "--information-kept", "0"], "--information-kept must be in (0, 1]; got 0"),
+        (
+            ["--arms", "a,b", "--information-kept", "0.5", "--information-about", "all"],
+            "--information-about must be one of average, every-arm, best-arm; got 'all'",
+        ),
+        (
+            ["--arms", "a,b", "--information-kept", "0.5", "--reward-weight", "0.5"],
+            "give one of --reward-weight, --information-kept and --half-width; got --reward-weight and --information-",
+        ),
+        (["--arms", "a,b", "--half-width", "0.1"], "units is missing: a goal is a half_width after some units"),
+        (
+            ["--arms", "a,b", "--half-width", "0.1", "--units", "100"],
+            "--half-width needs the range of rewards; got 0.1\nhint: give --range LOW,HIGH",
+        ),
+        (
+            ["--arms", "a,b", "--half-width", "0.1", "--units", "100", "--range", "0,1"],
+            "--half-width must be at least 0.1387 for 100 units; got 0.1\n"
+            "hint: a half_width of 0.1 takes at least 193 units",
+        ),
+        (
+            ["--arms", "a,b", "--policy", "Uniform", "--information-kept", "0.5"],
+            "--information-kept must be left out: Uniform takes none",
+        ),
         (["--arms", "a,b", "--reward-weight", "2"], "--reward-weight must be in [0, 1]; got 2"),
         (["--arms", "a,b", "--policy", "Uniform", "--reward-weight", "1"], "--reward-weight must be left out: Uniform"),
         (["--arms", "a,b", "--policy", "Uniform:x"], "--policy must be NAME or NAME:parameter=value"),
@@ -300,6 +323,7 @@ EXISTING_ONLY = [
     ["finish", "exam"],
     ["weight", "exam", "0.5"],
     ["what-if", "exam", "0.5"],
+    ["dial", "exam", "--information-kept", "0.5"],
     ["arm", "add", "exam", "x"],
     ["arm", "pause", "exam", "x"],
     ["arm", "resume", "exam", "x"],
@@ -578,6 +602,77 @@ def test_the_dial_is_tried_and_turned(run: Runner, exam: eq.Experiment) -> None:
     assert "reward_weight must be in [0, 1]" in run("weight", "exam", 3).err
 
 
+def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experiment) -> None:
+    for i in range(60):
+        found = exam.ask(f"unit-{i}")
+        exam.tell(found.unit, {"line": 0.5, "pie": 0.7, "none": 0.3}[found.arm] + 0.01 * (i % 5))
+    other = exam.what_if(information_kept=0.5, information_about="every-arm")
+    arguments = ("--information-kept", 0.5, "--information-about", "every-arm")
+    data = run.data("what-if", "exam", *arguments)
+    assert (data["allocation"], data["information"]) == (other.allocation, other.information)
+    lines = run("what-if", "exam", *arguments).out.splitlines()
+    assert lines[0].split() == ["arm", "now", "then"]
+    assert lines[5:7] == ["now   reward weight 0.6", "then  50% of the information kept about every arm"]
+    assert lines[-3].startswith("information  ")
+    assert [line.partition(" about ")[2] for line in lines[-3:]] == [
+        "the arms on average",
+        "every arm",
+        "which arm is best",
+    ]
+    turned = "exam: 50% of the information kept about every arm; it was reward weight 0.6\n"
+    assert run("dial", "exam", *arguments).out == turned
+    assert exam.status().information_kept == 0.5
+    data = run.data("dial", "exam", "--information-kept", 0.7, "--information-about", "average")
+    about = {"information_kept": 0.7, "information_about": "average"}
+    assert data == {"name": "exam", "dial": about, "was": {"information_kept": 0.5, "information_about": "every-arm"}}
+    weight = exam.status().reward_weight
+    words = f"dial: 70% of the information kept about the arms on average; weight now {weight:.4g}"
+    assert words in run("status", "exam").out.splitlines()
+    assert "PooledBalance 70% average" in run("list").out
+    goal = run.data("dial", "exam", "--half-width", 0.005, "--units", 100)["dial"]
+    assert goal == exam.configuration.dial and goal["information_about"] == "every-arm"
+    assert run("weight", "exam", 0.9).out.startswith("exam: the weight is 0.9, it was ")
+    one_of = "error: give one of --reward-weight, --information-kept and --half-width; got "
+    assert run("dial", "exam").err == f"{one_of}none\n"
+    assert run("what-if", "exam").err == f"{one_of}none\n"
+    both = run("what-if", "exam", 0.5, "--information-kept", 0.5).err
+    assert both == f"{one_of}--reward-weight and --information-kept\n"
+    assert run("dial", "exam", "--information-kept", 2).err == "error: --information-kept must be in (0, 1]; got 2.0\n"
+    assert "--half-width must be at least" in run("dial", "exam", "--half-width", 1e-6, "--units", 100).err
+
+
+def test_a_file_sets_the_dial_and_options_set_it_instead(run: Runner) -> None:
+    beginning = 'arms = ["a", "b"]\nreward_range = [0, 1]\n'
+    best = 'information_kept = 0.7\ninformation_about = "best-arm"\nsmallest_difference = 0.02\n'
+    goal = "half_width = 0.05\nunits = 1000\n"
+    full = {"information_kept": 0.7, "information_about": "best-arm", "smallest_difference": 0.02}
+
+    def dial(text: str, *options: object) -> dict[str, object]:
+        Path("x.toml").write_text(beginning + text)
+        made = run.data("create", f"exam-{dial.__dict__.setdefault('n', 0)}", "--file", "x.toml", *options)
+        dial.__dict__["n"] += 1
+        return eq.Experiment.open(STORE, made["name"]).configuration.dial
+
+    assert dial(best) == full
+    assert dial('policy = "ForcingBalance"\n' + best) == full
+    assert dial(best, "--information-kept", 0.5) == full | {"information_kept": 0.5}
+    assert dial(best, "--reward-weight", 0.5) == {"reward_weight": 0.5}
+    assert dial("reward_weight = 0.5\n", "--information-kept", 0.5)["information_kept"] == 0.5
+    kept = dial(goal)
+    assert kept["information_about"] == "every-arm"
+    assert dial(goal, "--units", 2000)["information_kept"] == pytest.approx(kept["information_kept"] / 2)
+    assert dial(goal, "--information-kept", 0.5) == {"information_kept": 0.5, "information_about": "average"}
+    for text, message in (
+        ("information_kept = 7\n", "information_kept must be in (0, 1]; got 7"),
+        ('policy = "ForcingBalance"\ninformation_kept = 7\n', "information_kept must be in (0, 1]; got 7"),
+        (best + "reward_weight = 0.5\n", "give a reward_weight or information_kept, not both; got both (0.5 and 0.7)"),
+        ("half_width = 0.01\nunits = 100\n", "half_width must be at least 0.1387 for 100 units; got 0.01"),
+    ):
+        Path("x.toml").write_text(beginning + text)
+        result = run("create", "never", "--file", "x.toml")
+        assert result.err.startswith(f"error: x.toml: {message}"), result.err
+
+
 # --- looking ----------------------------------------------------------------------------------------------------------
 
 
@@ -847,7 +942,7 @@ def test_an_experiment_moves_from_sqlite_to_postgresql_and_goes_on(
 
 def test_upgrade_says_what_it_did(run: Runner, exam: eq.Experiment) -> None:
     assert run("upgrade") == Result(0, "the store has schema 4; nothing to do\n", "")
-    assert run.data("upgrade") == {"store": STORE, "before": "3", "after": "3"}
+    assert run.data("upgrade") == {"store": STORE, "before": "4", "after": "4"}
     with sqlite3.connect("foreign.db") as connection:
         connection.execute("CREATE TABLE experiments (x)")
     connection.close()

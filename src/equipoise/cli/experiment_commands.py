@@ -413,11 +413,10 @@ def what_if(
     rewards = terminal.aligned([found.present_reward, found.reward])
     print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
     print(f"error            {found.error_ratio:.3g} times the present one")
-    head = "information kept"
+    head = "information"
     for about, kept in found.information.items():
-        print(
-            f"{head:16} {100 * found.present_information[about]:.0f}% -> {100 * kept:.0f}% about {ABOUT_WORDS[about]}"
-        )
+        now_kept, words = found.present_information[about], ABOUT_WORDS[about]
+        print(f"{head:15}  {100 * now_kept:.0f}% -> {100 * kept:.0f}% kept about {words}")
         head = ""
     sys.stdout.flush()
 

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -29,19 +29,19 @@ COLUMNS = (
     "assigned_at",
     "probability",
     "forced",
-    "reward_weight",
     "reward",
     "rewarded_at",
     "state",
     "counted_reward",
     "attributes",
+    "reward_weight",
 )
-"""`reward_weight` is the one that the policy solved for to decide, if it did; `reward` is as reported or corrected;
-`counted_reward` is what is in the estimates, which may be a default."""
+"""`reward` is as reported or corrected; `counted_reward` is what is in the estimates, which may be a default;
+`reward_weight` is the one that the policy solved for to decide, if it did. New columns come last."""
 
 _SELECT = """
-SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, a.reward_weight, r.reward, r.at,
-    x.number, c.number, a.details
+SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, x.number, c.number,
+    a.details, a.reward_weight
 FROM events AS a
 LEFT JOIN events AS r {by_unit} ON r.experiment = a.experiment AND r.unit = a.unit AND r.kind = 'rewarded'
 LEFT JOIN events AS x {by_unit} ON x.experiment = a.experiment AND x.unit = a.unit AND x.kind = 'expired'
@@ -93,7 +93,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
     for rows in transaction.stream(_SELECT.format(by_unit=transaction.database.by_unit), experiment):
         piece = []
         for row in rows:
-            decision, unit, arm, at, probability, forced, weight, told, told_at, expired, counted, details = row
+            decision, unit, arm, at, probability, forced, told, told_at, expired, counted, details, weight = row
             unit_state = WAITING
             for event, happened in ((EXPIRED, expired), (REWARDED, told_at), (COUNTED, counted)):
                 if happened is not None:
@@ -112,12 +112,12 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
                     instant(at),
                     probability,
                     bool(forced),
-                    weight,
                     reward,
                     None if told_at is None else instant(told_at),
                     meaning.name,
                     in_use,
                     attributes,
+                    weight,
                 )
             )
         yield piece
@@ -131,16 +131,20 @@ def _write_text(pieces: Iterator[list[tuple[Any, ...]]], file: IO[str], form: st
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         for row in piece:
-            *_, attributes = row
-            cells = [value.isoformat() if hasattr(value, "isoformat") else value for value in row[:-1]]
+            cells = [value.isoformat() if hasattr(value, "isoformat") else value for value in row]
             if form == "csv":
-                flat = [str(value).lower() if isinstance(value, bool) else value for value in cells]
-                writer.writerow([*flat, None if attributes is None else json.dumps(attributes)])
+                flat = [str(value).lower() if isinstance(value, bool) else value for value in _flat(cells)]
+                writer.writerow(flat)
             else:
-                buffer.write(json.dumps(dict(zip(COLUMNS, [*cells, attributes], strict=True))) + "\n")
+                buffer.write(json.dumps(dict(zip(COLUMNS, cells, strict=True))) + "\n")
         file.write(buffer.getvalue())
         count += len(piece)
     return count
+
+
+def _flat(row: Sequence[Any]) -> list[Any]:
+    """Return a row with its attributes as JSON text."""
+    return [json.dumps(value) if isinstance(value, dict) else value for value in row]
 
 
 def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
@@ -148,17 +152,16 @@ def _write_parquet(pieces: Iterator[list[tuple[Any, ...]]], path: Path) -> int:
     from polars.io.plugins import register_io_source
 
     instants = pl.Datetime("us", "UTC")
-    assigned: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean, pl.Float64)
-    rewarded: Any = (pl.Float64, instants, pl.String, pl.Float64, pl.String)
-    schema = pl.Schema(dict(zip(COLUMNS, (*assigned, *rewarded), strict=True)))
+    assigned: Any = (pl.Int64, pl.String, pl.String, instants, pl.Float64, pl.Boolean)
+    rewarded: Any = (pl.Float64, instants, pl.String, pl.Float64)
+    schema = pl.Schema(dict(zip(COLUMNS, (*assigned, *rewarded, pl.String, pl.Float64), strict=True)))
     count = 0
 
     def frames(*_: Any) -> Iterator[Any]:
         nonlocal count
         for piece in pieces:
             count += len(piece)
-            rows = [(*row[:-1], None if row[-1] is None else json.dumps(row[-1])) for row in piece]
-            yield pl.DataFrame(rows, schema=schema, orient="row")
+            yield pl.DataFrame([_flat(row) for row in piece], schema=schema, orient="row")
 
     if (first := next(frames(), None)) is None:
         pl.DataFrame(schema=schema).write_parquet(path)

@@ -12,6 +12,7 @@ import numpy as np
 from equipoise import kernels
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
+from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.hash_chain import append_events, verify_chain
 from equipoise.experiment.records import Verification
 from equipoise.experiment.state import ENROLLING, State, apply_change, created_state
@@ -99,10 +100,18 @@ def _compare_heads(transaction: Transaction, experiment: int, replay: Replay) ->
         ("state", state.state, head.state),
         ("n_events", state.n_events, head.n_events),
         ("n_decisions", state.n_decisions, head.n_decisions),
-        ("configuration", state.configuration.to_json(), configuration),
+        ("configuration", state.configuration.to_json(), _with_defaults(configuration)),
     ):
         if expected != got:
             _differ(f"{what} of experiment {replay.name!r}", expected, got)
+
+
+def _with_defaults(configuration: str) -> str:
+    """Return a recorded configuration as this version writes it: with what was added since, at its defaults."""
+    try:
+        return Configuration.from_dict(json.loads(configuration)).to_json()
+    except (EquipoiseError, ValueError, TypeError, LookupError):
+        return configuration  # the comparison will say what is wrong with it
 
 
 def _compare_arms(transaction: Transaction, experiment: int, replay: Replay) -> None:

@@ -41,7 +41,7 @@ UNCLEAR = -1
 HOPE, LACK, INVERSE, FREEDOM, LOGARITHM, LOG_NOISE, RATE, SUCCESSES = range(8)
 """Rows kept per arm: a pull's bonus and its effect on the error, both per std; 1 / pulls; pulls - 1; logarithm of the
 variance and its noise; rate of success and successes."""
-_VALUE, _VARIANCE, _NOISE, _WEIGHT, _GAIN, _SLOPE, _UNSURE, _HIGHEST = range(8, 16)
+_VALUE, _VARIANCE, _NOISE, _WEIGHT, GAIN, SLOPE, UNSURE, _HIGHEST = range(8, 16)
 """Rows written at every step: mean; variance; noise of the mean; weight of the mean; a pull's gain is
 gain + slope * coefficient, plus or minus half of what is unsure; the highest gain within the window."""
 _PLACE, _CANDIDATE_GAIN, _CANDIDATE_SLOPE, _CANDIDATE_UNSURE, _PULLED = range(16, 21)
@@ -77,7 +77,7 @@ the last best ones."""
 UNKNOWN, _RATES, _SPREADS, _NEITHER = 0.0, 1.0, 2.0, 3.0
 """How rewards look: failures and successes; neither the one nor the other, for certain; or hard to tell."""
 
-# The tests find differences of 1e-13 with up to 1,000 arms.
+# Differences of 6e-14 were found with up to 3,000 arms.
 _ROUNDING = 1e-11
 _ROUNDING_PER_ARM = 1e-15
 # A rate is known to this: its success may have moved by 1e-13 since the rate was computed.
@@ -399,7 +399,7 @@ def _weigh_spreads(
         size = reward_weight * reach + abs(gain) + coefficient * slope
         doubt = reward_weight * (unsure_between * abs(moved) + unsure_centre * part) + rounding * size
         state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
-        state[_GAIN, i], state[_SLOPE, i], state[_UNSURE, i] = gain + doubt, slope, 2.0 * doubt
+        state[GAIN, i], state[SLOPE, i], state[UNSURE, i] = gain + doubt, slope, 2.0 * doubt
         state[_HIGHEST, i] = gain + doubt + coefficient * slope
     if abs(centre) > 0.1 * reach:
         # Gains are measured from another origin from now on.
@@ -457,7 +457,7 @@ def _weigh_rates(
         of_spread = hope + coefficient * slope
         doubt = unsure_rate * (reward_weight + of_spread / variance) + rounding * (abs(value) + of_spread)
         state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
-        state[_GAIN, i], state[_SLOPE, i], state[_UNSURE, i] = value + hope + doubt, slope, 2.0 * doubt
+        state[GAIN, i], state[SLOPE, i], state[UNSURE, i] = value + hope + doubt, slope, 2.0 * doubt
         state[_HIGHEST, i] = value + hope + doubt + coefficient * slope
     return True
 
@@ -556,8 +556,8 @@ def _best_pulls(
             continue
         for j in range(n_candidates):
             i = int(state[_PLACE, j])
-            state[_CANDIDATE_GAIN, j], state[_CANDIDATE_SLOPE, j] = state[_GAIN, i], state[_SLOPE, i]
-            state[_CANDIDATE_UNSURE, j], state[_PULLED, j] = state[_UNSURE, i], 0.0
+            state[_CANDIDATE_GAIN, j], state[_CANDIDATE_SLOPE, j] = state[GAIN, i], state[SLOPE, i]
+            state[_CANDIDATE_UNSURE, j], state[_PULLED, j] = state[UNSURE, i], 0.0
         lowest = 1e300
         for k in range(window):
             coefficient = 0.5 * (1.0 - reward_weight) * (t + k) * math.sqrt(t + k)
