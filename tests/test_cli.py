@@ -176,8 +176,28 @@ def test_points_are_evenly_spaced_weights(run: Runner) -> None:
 def test_the_frontier_table_has_a_column_per_arm(run: Runner) -> None:
     result = run("frontier", *TWO, "--name", "error,pie", "--weights", "0.5")
     assert result.out == (
-        "weight  reward   error  trade-off   error     pie\n0.5     1.6885  1.4984   0.095027  0.3115  0.6885\n"
+        "weight  reward   error  trade-off   kept  units   error     pie\n"
+        "0.5     1.6885  1.4984   0.095027  0.891   1.12  0.3115  0.6885\n"
     )
+
+
+def test_allocate_keeps_a_share_of_the_information(run: Runner) -> None:
+    arms = ("--mean", "1,2", "--std", "1,3")
+    data = json.loads(run("allocate", *arms, "--information-kept", "0.6", "--horizon", "100", "--json").out)
+    assert data["information_kept"] == 0.6 and data["information_about"] == "average"
+    assert data["units_needed"] == pytest.approx(1 / 0.6)
+    assert data["reward_weight"] == pytest.approx(eq.weight_for_information([1, 2], [1, 3], information_kept=0.6))
+    about = ("--information-about", "best-arm", "--smallest-difference", "0.5")
+    data = json.loads(run("allocate", *arms, "--information-kept", "0.6", *about, "--json").out)
+    assert data["reward_weight"] is None and data["tradeoff"] is None
+    assert "reward weight" not in run("allocate", *arms, "--information-kept", "0.6", *about).out
+    goal = ("--half-width", "0.5", "--units", "500")
+    for floor in ("0", "0.3"):
+        data = json.loads(run("allocate", *arms, *goal, "--floor", floor, "--json").out)
+        width = 1.959963984540054 * np.array([1, 3]) / np.sqrt(500 * np.array([arm["share"] for arm in data["arms"]]))
+        assert width.max() == pytest.approx(0.5) if floor == "0" else width.max() < 0.5
+    by_weight = json.loads(run("allocate", *arms, "--reward-weight", "0.5", "--json").out)
+    assert by_weight["information_kept"] == eq.information_for_weight([1, 2], [1, 3], reward_weight=0.5)
 
 
 def test_of_many_arms_the_frontier_table_shows_those_that_fit_and_says_so(
@@ -191,7 +211,7 @@ def test_of_many_arms_the_frontier_table_shows_those_that_fit_and_says_so(
         assert max(map(len, table)) <= columns < max(map(len, table)) + len("  0.00000")
         assert blank == ""
         assert note == f"{64 - n_shown} of 64 arms do not fit the width; --json and --csv have them all"
-    assert len(rows(run("frontier", *many, "--points", 2, "--csv").out)[0]) == 4 + 64
+    assert len(rows(run("frontier", *many, "--points", 2, "--csv").out)[0]) == 6 + 64
     assert len(json.loads(run("frontier", *many, "--points", 2, "--json").out)["points"][0]["allocation"]) == 64
 
 
@@ -322,8 +342,16 @@ def test_what_fails_exits_with_1(
             ["allocate", "--reward-weight", "0.5"],
             "standard deviations of the arms are missing\nhint: give --mean 1,2,3",
         ),
-        (["allocate", *TWO], "exactly one of --reward-weight, --error and --reward; got none"),
-        (["allocate", *TWO, "--error", "2", "--reward", "1"], "--reward; got --error and --reward"),
+        (["allocate", *TWO], "--error, --reward, --information-kept and --half-width; got none"),
+        (["allocate", *TWO, "--information-kept", "1.2"], "--information-kept must be in (0, 1]; got 1.2"),
+        (["allocate", *TWO, "--half-width", "0.1"], "--units is missing"),
+        (["allocate", *TWO, "--reward-weight", "0.5", "--units", "9"], "--units goes with --half-width; got 9"),
+        (
+            ["allocate", *TWO, "--half-width", "9", "--units", "9", "--information-about", "best-arm"],
+            "--information-about must be every-arm or average for --half-width; got 'best-arm'",
+        ),
+        (["allocate", *TWO, "--half-width", "0.1", "--units", "9"], "--half-width must be at least 0.9244 for 9 units"),
+        (["allocate", *TWO, "--error", "2", "--reward", "1"], "--half-width; got --error and --reward"),
         (["allocate", *TWO, "--reward-weight", "1.3"], "error: --reward-weight must be in [0, 1]; got 1.3"),
         (["allocate", *TWO, "--error", "2", "--json", "--csv"], "give --json or --csv; got both"),
         (["allocate", *TWO, "--arms", "x.csv", "--error", "2"], "either by --arms or by --mean, --std and --name"),

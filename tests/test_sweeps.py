@@ -212,7 +212,11 @@ NAMES = "known are "
         ),
         ("[0.5, 0.9]", "[0.5, 1.9]", "policies[0].reward_weight must be in [0, 1]; got 1.9"),
         ("[0.5, 0.9]", "[]", "policies[0].reward_weight must be a value or a list of values; got an empty list"),
-        ("reward_weight = [0.5, 0.9]\n", "", "policies[0]: ForcingBalance needs the parameter reward_weight"),
+        (
+            "reward_weight = [0.5, 0.9]\n",
+            "",
+            "policies[0]: give a reward_weight or information_kept, not both; got neither",
+        ),
         ("[0.3, 1.0]", '"much"', "policies[0].forcing must be a number; got 'much'"),
         ("[0.3, 1.0]", "[0.3, -1.0]", "policies[0].forcing must be in [0, inf); got -1.0"),
         (
@@ -783,3 +787,50 @@ def test_memory_does_not_grow_with_the_horizon() -> None:
 
     peak(1000)
     assert peak(1_000_000) < 1.5 * peak(1000)
+
+
+def test_a_study_sets_weights_and_information_for_all_policies_without_a_dial_of_their_own():
+    study = simulation.study_from_dict(
+        {
+            "horizon": 50,
+            "arms": {"mean": [1, 2], "std": [1, 1]},
+            "reward_weight": 0.5,
+            "information_kept": [0.7, 0.5],
+            "information_about": ["average", "every-arm"],
+            "policies": [
+                {"name": "ForcingBalance"},
+                {"name": "PooledBalance", "information_kept": 0.9},
+                {"name": "NaiveUCB"},
+            ],
+        }
+    )
+    assert [repr(policy) for policy in study.policies] == [
+        "ForcingBalance(reward_weight=0.5)",
+        "ForcingBalance(information_kept=0.7)",
+        "ForcingBalance(information_kept=0.7, information_about='every-arm')",
+        "ForcingBalance(information_kept=0.5)",
+        "ForcingBalance(information_kept=0.5, information_about='every-arm')",
+        "PooledBalance(information_kept=0.9)",
+        "NaiveUCB(reward_weight=0.5)",
+    ]
+    runs = eq.simulate(study.policies, study.arms, horizon=50, replications=3)
+    rows = simulation.summary([runs])
+    assert [row.reward_weight for row in rows] == [0.5, None, None, None, None, None, 0.5]
+    dial = {"information_kept": 0.7, "information_about": "every-arm"}
+    assert rows[2].error_excess == pytest.approx(runs.error_excess(**dial)[2, :, -1].mean())
+    assert rows[2].rescaled_shortfall == pytest.approx(runs.rescaled_reward_shortfall(**dial)[2, :, -1].mean())
+    assert rows[0].error_excess is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"information_kept": 0}, r"information_kept must be in \(0, 1\]; got 0"),
+        ({"information_about": "average"}, "information_about goes with information_kept; got 'average'"),
+        ({"information_kept": 0.5, "information_about": "best"}, "information_about must be one of average"),
+    ],
+)
+def test_the_information_of_a_study_is_checked(values, message):
+    study = {"horizon": 50, "arms": {"mean": [1], "std": [1]}, "policies": [{"name": "Uniform"}]} | values
+    with pytest.raises(eq.InvalidInput, match=message):
+        simulation.study_from_dict(study)

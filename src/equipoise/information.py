@@ -319,7 +319,13 @@ def dial_prices(
 
 
 def information_for_half_width(
-    std: ArrayLike, *, half_width: float, units: int, about: str = "every-arm", failure_probability: float = 0.05
+    std: ArrayLike,
+    *,
+    half_width: float,
+    units: int,
+    about: str = "every-arm",
+    failure_probability: float = 0.05,
+    floor: ArrayLike = 0.0,
 ) -> float:
     """Return the share of the information to keep so that confidence intervals are this narrow after so many units.
 
@@ -337,6 +343,8 @@ def information_for_half_width(
         Whether every arm's half-width, or their average, should be at most that.
     failure_probability : float, default 0.05
         For each arm: 0.05 is the usual interval of 95 %.
+    floor : float or array (n_arms,), default 0
+        Smallest share of every arm, or of each, as in `optimal_allocation`; it holds for the best design too.
 
     Returns
     -------
@@ -372,7 +380,8 @@ def information_for_half_width(
     if widest == 0.0:
         raise InvalidInput.of("std", "must be positive for at least one arm; got only zeros")
     quantile = -NormalDist().inv_cdf(max(failure / 2, 5e-324))
-    smallest = quantile * widest * _smallest_error(stds / widest, about) / math.sqrt(n_units)
+    least = _smallest_error(stds / widest, about, checks.floors(floor, stds.size))
+    smallest = quantile * widest * least / math.sqrt(n_units)
     ratio = smallest / width
     kept = ratio * ratio
     if kept > 1.0 + _ROUNDING:
@@ -380,11 +389,15 @@ def information_for_half_width(
     return min(max(kept, float(np.finfo(float).tiny)), 1.0)
 
 
-def _smallest_error(std: FloatArray, about: str) -> float:
+def _smallest_error(std: FloatArray, about: str, floor: FloatArray) -> float:
     """Return the smallest error possible, times sqrt(n): the largest of the arms, or their average."""
-    if about == "every-arm":
-        return float(np.sqrt((std * std).sum()))
-    return float(np.cbrt(std * std).sum() ** 1.5 / std.size)
+    if not floor.any():
+        if about == "every-arm":
+            return float(np.sqrt((std * std).sum()))
+        return float(np.cbrt(std * std).sum() ** 1.5 / std.size)
+    design, _ = ROOT_MEAN_SQUARE.solve_for_information(np.zeros(std.size), std, 1.0, about, None, floor)
+    own = std[std > 0] / np.sqrt(design[std > 0])
+    return float(own.max() if about == "every-arm" else own.sum() / std.size)
 
 
 def _out_of_reach(half_width: float, smallest: float, units: int, needed: float) -> GoalOutOfReach:

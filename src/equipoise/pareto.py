@@ -20,13 +20,23 @@ from equipoise.objective_families import ROOT_MEAN_SQUARE, PowerObjective
 
 @dataclass(frozen=True)
 class Frontier:
-    """Optimal allocations over a range of weights, with reward, error and trade-off; one entry or row per weight."""
+    """Optimal allocations over a range of weights, with reward, error and trade-off; one entry or row per weight.
+
+    `information_kept` is about the average error: as accurate as the best design with that share of the units.
+    """
 
     reward_weight: FloatArray
     reward: FloatArray
     error: FloatArray
     tradeoff: FloatArray
     allocation: FloatArray
+    information_kept: FloatArray
+
+    @property
+    def units_needed(self) -> FloatArray:
+        """Units for the accuracy of the best design, relative to that design."""
+        with np.errstate(divide="ignore"):
+            return 1.0 / self.information_kept
 
 
 def frontier(
@@ -53,6 +63,8 @@ def frontier(
     >>> curve = frontier([1, 2], [1, 1], reward_weights=[0, 0.5, 0.9])
     >>> curve.reward.round(3), curve.error.round(3)
     (array([1.5  , 1.688, 1.91 ]), array([1.414, 1.498, 2.192]))
+    >>> curve.information_kept.round(3), curve.units_needed.round(2)
+    (array([1.   , 0.891, 0.416]), array([1.  , 1.12, 2.4 ]))
     """
     weights = np.linspace(0, 1, 101) if reward_weights is None else checks.vector("reward_weights", reward_weights)
     for weight in (weights.min(), weights.max()):
@@ -61,7 +73,11 @@ def frontier(
     lowest = checks.floors(floor, means.size)
     allocation = np.array([objective.solve(means, stds, float(weight), lowest) for weight in weights])
     value = [objective.value(row, means, stds, float(w)) for row, w in zip(allocation, weights, strict=True)]
-    return Frontier(weights, allocation @ means, objective.error(allocation, stds), np.array(value), allocation)
+    errors = objective.error(allocation, stds)
+    least = float(objective.error(objective.solve(means, stds, 0.0, lowest), stds))
+    with np.errstate(invalid="ignore"):
+        kept = np.where(errors <= least, 1.0, (least / errors) ** (1.0 / objective.power))
+    return Frontier(weights, allocation @ means, errors, np.array(value), allocation, kept)
 
 
 def weight_for_error(mean: ArrayLike, std: ArrayLike, *, error: float, floor: ArrayLike = 0.0) -> float:

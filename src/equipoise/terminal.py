@@ -47,7 +47,9 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
     if format == "csv":
         print_csv(columns, rows)
     elif format == "json":
-        worth = {name: getattr(record, name) for name in ("reward_weight", "reward", "error", "tradeoff")}
+        names = ("reward_weight", "reward", "error", "tradeoff", "information_kept", "information_about")
+        worth = {name: getattr(record, name) for name in names}
+        worth["units_needed"] = 1 / record.information_kept if record.information_kept > 0 else math.inf
         if record.horizon is not None:
             worth |= {"horizon": record.horizon, "error_at_horizon": record.error_at_horizon}
         print_json(worth | {"arms": [dict(zip(columns, row, strict=True)) for row in rows]})
@@ -58,12 +60,11 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
             shown.append(("pulls", [str(pulls) for pulls in record.pulls]))
         print_table(shown)
         _write("\n")
-        worth = {
-            "reward weight": record.reward_weight,
-            "reward": record.reward,
-            "error": record.error,
-            "trade-off": record.tradeoff,
-        }
+        worth = {"reward weight": record.reward_weight, "reward": record.reward, "error": record.error}
+        worth["trade-off"] = record.tradeoff
+        if record.is_kept:
+            worth["information kept"], worth["units needed"] = record.information_kept, 1 / record.information_kept
+        worth = {name: value for name, value in worth.items() if value is not None}
         if record.horizon is not None:
             worth[f"error after {record.horizon} pulls"] = record.error_at_horizon
         width = max(map(len, worth))
@@ -71,8 +72,8 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
 
 
 def print_frontier(arms: ArmTable, curve: Frontier, format: Format) -> None:  # noqa: A002
-    """Print reward, error, trade-off and shares at each weight."""
-    measures = ("reward_weight", "reward", "error", "tradeoff")
+    """Print reward, error, trade-off, information kept, units needed and shares at each weight."""
+    measures = ("reward_weight", "reward", "error", "tradeoff", "information_kept", "units_needed")
     values = [getattr(curve, name).tolist() for name in measures]
     if format == "csv":
         shares = curve.allocation.T.tolist()
@@ -85,8 +86,9 @@ def print_frontier(arms: ArmTable, curve: Frontier, format: Format) -> None:  # 
         known = zip(arms.arms, arms.mean, arms.std, strict=True)
         print_json({"arms": [{"arm": arm, "mean": mean, "std": std} for arm, mean, std in known], "points": points})
     else:
-        heads = ("weight", "reward", "error", "trade-off")
-        shown = [(head, aligned(column)) for head, column in zip(heads, values, strict=True)]
+        heads = ("weight", "reward", "error", "trade-off", "kept", "units")
+        texts = [*map(aligned, values[:4]), [f"{kept:.3f}" for kept in values[4]], [f"{n:.2f}" for n in values[5]]]
+        shown = list(zip(heads, texts, strict=True))
         shares = _shares(curve.allocation.ravel())
         for place, name in enumerate(arms.arms):
             shown.append((f"arm {name}" if name.isdigit() else name, shares[place :: len(arms.arms)]))
@@ -117,20 +119,35 @@ def print_sweep(rows: Sequence[SummaryRow], format: Format) -> None:  # noqa: A0
             shown.append(("weight", ["" if row.reward_weight is None else f"{row.reward_weight:g}" for row in rows]))
             regret, spread = _regrets(rows)
             shown += [("regret", regret), ("+/-", spread)]
+        if any(row.error_excess is not None for row in rows):
+            shown.append(("shortfall", _numbers_or_blanks([row.rescaled_shortfall for row in rows])))
+            excess = [None if row.error_excess is None else 100 * row.error_excess for row in rows]
+            shown.append(("excess", [f"{text}%" if text else "" for text in _numbers_or_blanks(excess)]))
         print_table(shown)
         count = rows[0].replications
         _write(f"\nmeans over {counted(count, 'replication')}")
         _write("; error by formula, and as it came out (realised)")
-        if shown[-1][0] == "+/-":
+        if any(name == "+/-" for name, _ in shown):
             _write("\nregret times sqrt(horizon), +/- its standard error")
+        if shown[-1][0] == "excess":
+            _write("\ninformation kept: shortfall of reward times sqrt(horizon), and excess of error over its limit")
         _write("\n")
+
+
+def _numbers_or_blanks(values: Sequence[float | None]) -> list[str]:
+    """Format numbers with two decimals; None is blank."""
+    return ["" if value is None else f"{value:.2f}" for value in values]
 
 
 def _parameter_columns(rows: Sequence[SummaryRow]) -> list[tuple[str, Sequence[str]]]:
     """Return a column for each parameter with a value other than its default; no weight column if regret uses it."""
     policies: list[Any] = [row.policy for row in rows]
     fields = {field.name: field.default for policy in policies for field in dataclasses.fields(policy)}
-    columns = {name: [getattr(policy, name, None) for policy in policies] for name in fields}
+    set_in = [policy.to_dict() for policy in policies]  # without the dials that are not used
+    columns = {
+        name: [getattr(policy, name) if name in known else None for policy, known in zip(policies, set_in, strict=True)]
+        for name in fields
+    }
     weights = columns.get("reward_weight", [])
     if all(own in (None, row.reward_weight) for own, row in zip(weights, rows, strict=bool(weights))):
         columns.pop("reward_weight", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.charts import style
+from equipoise.information import information_kept as measure_information
+from equipoise.information import weight_for_information
 from equipoise.objective import error, optimal_allocation, optimal_pulls, reward, tradeoff
 from equipoise.simulation.runs import Runs, place_of
 
@@ -26,16 +28,24 @@ MOST_BARS = 80
 
 @dataclass(frozen=True)
 class AllocationRecord:
-    """The optimal allocation for some arms, and its value."""
+    """The optimal allocation for some arms, and its value.
+
+    Without a weight that leads to it (information about every arm, or the best), `reward_weight` and `tradeoff` are
+    None.
+    """
 
     arms: tuple[str, ...]
     mean: FloatArray
     std: FloatArray
     share: FloatArray
-    reward_weight: float
+    reward_weight: float | None
     reward: float
     error: float
-    tradeoff: float
+    tradeoff: float | None
+    information_kept: float
+    information_about: str
+    is_kept: bool = False
+    """Whether the information to keep was stated, and not a weight."""
     horizon: int | None = None
     pulls: IntArray | None = None
     error_at_horizon: float | None = None
@@ -46,7 +56,10 @@ def allocation_record(
     mean: ArrayLike,
     std: ArrayLike,
     *,
-    reward_weight: float,
+    reward_weight: float | None = None,
+    information_kept: float | None = None,
+    information_about: str = "average",
+    smallest_difference: float | None = None,
     floor: ArrayLike = 0.0,
     horizon: int | None = None,
     arms: Sequence[str] | None = None,
@@ -55,7 +68,7 @@ def allocation_record(
 
     Parameters
     ----------
-    mean, std, reward_weight, floor
+    mean, std, reward_weight, information_kept, information_about, smallest_difference, floor
         As in `equipoise.optimal_allocation`.
     horizon : int, optional
         Number of pulls to split into whole numbers.
@@ -69,20 +82,28 @@ def allocation_record(
     (('1', '2'), array([31, 69]), 0.15)
     """
     means, stds = checks.means_and_stds(mean, std)
-    share = optimal_allocation(means, stds, reward_weight=reward_weight, floor=floor)
+    dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
+    share = optimal_allocation(means, stds, **dial._asdict(), floor=floor)
+    weight, kept = dial.reward_weight, dial.information_kept
+    if kept is not None and dial.information_about == "average":
+        weight = weight_for_information(means, stds, information_kept=kept, floor=floor)
+    measured: dict[str, Any] = {"about": dial.information_about, "smallest_difference": dial.smallest_difference}
     pulls = error_at_horizon = None
     if horizon is not None:
-        pulls = optimal_pulls(means, stds, horizon=horizon, reward_weight=reward_weight, floor=floor)
+        pulls = optimal_pulls(means, stds, horizon=horizon, **dial._asdict(), floor=floor)
         error_at_horizon = error(pulls / horizon, stds) / math.sqrt(horizon)
     return AllocationRecord(
         arms=style.arm_names(arms, means.size),
         mean=means,
         std=stds,
         share=share,
-        reward_weight=float(reward_weight),
+        reward_weight=weight,
         reward=reward(share, means),
         error=error(share, stds),
-        tradeoff=tradeoff(share, means, stds, reward_weight=reward_weight),
+        tradeoff=None if weight is None else tradeoff(share, means, stds, reward_weight=weight),
+        information_kept=kept or measure_information(share, means, stds, floor=floor, **measured),
+        information_about=dial.information_about,
+        is_kept=kept is not None,
         horizon=horizon,
         pulls=pulls,
         error_at_horizon=error_at_horizon,
@@ -131,9 +152,16 @@ def allocation_chart(record: AllocationRecord) -> AnyChart:
     worth = f"reward {record.reward:.4g}, error {record.error:.4g}"
     return style.finished(
         alt.hconcat((bars + percent).properties(width=340, height=height), (spread + mean).properties(height=height)),
-        f"Where the pulls go at reward weight {record.reward_weight:.4g}",
+        f"Where the pulls go {_dial(record)}",
         f"{worth}; the {len(rows)} largest shares, {left_out} more arms not shown" if left_out else worth,
     )
+
+
+def _dial(record: AllocationRecord) -> str:
+    if record.is_kept or record.reward_weight is None:
+        about = {"average": "the average", "every-arm": "every arm", "best-arm": "the best arm"}
+        return f"to keep {record.information_kept:.4g} of the information about {about[record.information_about]}"
+    return f"at reward weight {record.reward_weight:.4g}"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,17 @@ import typer
 from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED
-from equipoise.cli.options import AsJson, Quiet, floor_shares, option
+from equipoise.cli.options import (
+    AsJson,
+    HalfWidth,
+    InformationAbout,
+    InformationKept,
+    Quiet,
+    SmallestDifference,
+    Units,
+    floor_shares,
+    option,
+)
 from equipoise.cli.report_commands import Names, all_names
 from equipoise.cli.stores import (
     DEFAULT_STORE,
@@ -40,30 +50,6 @@ if TYPE_CHECKING:
 
 RewardWeight = Annotated[
     float | None, option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:")
-]
-InformationKept = Annotated[
-    float | None,
-    option(
-        "--information-kept",
-        "Dial",
-        "Q",
-        "As accurate as the best design with this share of the units: 1 is accuracy only.",
-    ),
-]
-InformationAbout = Annotated[
-    str | None,
-    option("--information-about", "Dial", "WHAT", "Accurate about: average (of the arms), every-arm or best-arm."),
-]
-SmallestDifference = Annotated[
-    float | None,
-    option("--smallest-difference", "Dial", "X", "For best-arm: smaller differences of means count as this."),
-]
-HalfWidth = Annotated[
-    float | None,
-    option("--half-width", "Dial", "X", "Or a goal: every arm known to within X after --units, or their average."),
-]
-Units = Annotated[
-    int | None, option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.")
 ]
 
 

@@ -27,6 +27,31 @@ AsCsv = Annotated[bool, option("--csv", "Output", None, "Print CSV, at full prec
 Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
 ChartFile = Annotated[Path | None, option("--chart", "Output", "FILE", "Draw it: .html, .png, .svg or .pdf.")]
 
+InformationKept = Annotated[
+    float | None,
+    option(
+        "--information-kept",
+        "Dial",
+        "Q",
+        "As accurate as the best design with this share of the units: 1 is accuracy only.",
+    ),
+]
+InformationAbout = Annotated[
+    str | None,
+    option("--information-about", "Dial", "WHAT", "Accurate about: average (of the arms), every-arm or best-arm."),
+]
+SmallestDifference = Annotated[
+    float | None,
+    option("--smallest-difference", "Dial", "X", "For best-arm: smaller differences of means count as this."),
+]
+HalfWidth = Annotated[
+    float | None,
+    option("--half-width", "Dial", "X", "Or a goal: every arm known to within X after --units, or their average."),
+]
+Units = Annotated[
+    int | None, option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.")
+]
+
 
 def output_format(as_json: bool, as_csv: bool) -> "Format":
     """Return the output format."""

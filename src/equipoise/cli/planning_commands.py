@@ -15,10 +15,15 @@ from equipoise.cli.options import (
     AsJson,
     ChartFile,
     Floor,
+    HalfWidth,
+    InformationAbout,
+    InformationKept,
     Mean,
     Name,
     Quiet,
+    SmallestDifference,
     Std,
+    Units,
     check_chart,
     floor_shares,
     option,
@@ -48,6 +53,11 @@ def allocate(
     reward: Annotated[
         float | None, option("--reward", "Goal", "X", "Instead of a weight: the least error at this reward.")
     ] = None,
+    information_kept: InformationKept = None,
+    information_about: InformationAbout = None,
+    smallest_difference: SmallestDifference = None,
+    half_width: HalfWidth = None,
+    units: Units = None,
     floor: Floor = "0",
     horizon: Annotated[int | None, option("--horizon", "Goal", "N", "Also divide N pulls into whole numbers.")] = None,
     as_json: AsJson = False,
@@ -59,37 +69,64 @@ def allocate(
 
     output = output_format(as_json, as_csv)
     check_chart(chart)
-    goal, lowest = _goal(reward_weight, error, reward), floor_shares(floor)
+    goals = {"reward_weight": reward_weight, "error": error, "reward": reward}
+    goals |= {"information_kept": information_kept, "half_width": half_width}
+    details = {"information_about": information_about, "smallest_difference": smallest_difference, "units": units}
+    goal, lowest = _goal(goals, details), floor_shares(floor)
     known = arm_tables.chosen_arms(arms, mean, std, name)
     terminal.announce_compiling()
-    weight = _weight(known, lowest, *goal)
-    record = charts.allocation_record(
-        known.mean, known.std, reward_weight=weight, floor=lowest, horizon=horizon, arms=known.arms
-    )
+    dial = _dial(known, lowest, *goal, {name: value for name, value in details.items() if value is not None})
+    record = charts.allocation_record(known.mean, known.std, **dial, floor=lowest, horizon=horizon, arms=known.arms)
     if chart is not None:
         save_chart(charts.allocation_chart(record), chart)
     terminal.print_allocation(record, output)
 
 
-def _goal(reward_weight: float | None, error: float | None, reward: float | None) -> tuple[str, float]:
-    """Return the name and value of the one goal that was given."""
-    given = {"--reward-weight": reward_weight, "--error": error, "--reward": reward}
-    pareto = [(name, value) for name, value in given.items() if value is not None]
-    if len(pareto) != 1:
-        got = " and ".join(name for name, _ in pareto) or "none"
-        raise InvalidInput(f"give exactly one of --reward-weight, --error and --reward; got {got}")
-    return pareto[0]
+_DETAILS = {
+    "information_about": ("information_kept", "half_width"),
+    "smallest_difference": ("information_kept",),
+    "units": ("half_width",),
+}
+"""With which goals a detail goes."""
 
 
-def _weight(known: "ArmTable", floor: float | tuple[float, ...], goal: str, value: float) -> float:
-    """Return the reward weight that meets the goal."""
+def _goal(goals: dict[str, float | None], details: dict[str, Any]) -> tuple[str, float]:
+    """Return the name and value of the one goal that was given; raise if a detail of another was."""
+    given = [(name, value) for name, value in goals.items() if value is not None]
+    if len(given) != 1:
+        *some, last = map(_as_option, goals)
+        got = " and ".join(_as_option(name) for name, _ in given) or "none"
+        raise InvalidInput(f"give exactly one of {', '.join(some)} and {last}; got {got}")
+    for name, value in details.items():
+        if value is not None and given[0][0] not in _DETAILS[name]:
+            raise InvalidInput.of(name, f"goes with {' and '.join(map(_as_option, _DETAILS[name]))}", value)
+    if given[0][0] == "half_width" and details["units"] is None:
+        raise InvalidInput("--units is missing: after how many units is --half-width to be reached?")
+    return given[0]
+
+
+def _as_option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _dial(
+    known: "ArmTable", floor: float | tuple[float, ...], goal: str, value: float, details: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the dial that meets the goal: a reward weight, or information to keep."""
+    from equipoise.information import information_for_half_width
     from equipoise.pareto import weight_for_error, weight_for_reward
 
-    if goal == "--error":
-        return weight_for_error(known.mean, known.std, error=value, floor=floor)
-    if goal == "--reward":
-        return weight_for_reward(known.mean, known.std, reward=value, floor=floor)
-    return value
+    if goal == "error":
+        return {"reward_weight": weight_for_error(known.mean, known.std, error=value, floor=floor)}
+    if goal == "reward":
+        return {"reward_weight": weight_for_reward(known.mean, known.std, reward=value, floor=floor)}
+    if goal == "half_width":
+        about, units = details.get("information_about", "every-arm"), details["units"]
+        if about == "best-arm":
+            raise InvalidInput.of("information_about", "must be every-arm or average for --half-width", about)
+        kept = information_for_half_width(known.std, half_width=value, units=units, about=about, floor=floor)
+        return {"information_kept": kept, "information_about": about}
+    return {goal: value} | details
 
 
 def frontier(
@@ -155,6 +192,14 @@ def simulate(
         str | None,
         option("--reward-weight", "Study", "W,W", "Weights for policies that take one and have none of their own."),
     ] = None,
+    information_kept: Annotated[
+        str | None,
+        option("--information-kept", "Study", "Q,Q", "Instead of weights, or beside them: shares of the information."),
+    ] = None,
+    information_about: Annotated[
+        str | None,
+        option("--information-about", "Study", "WHAT,WHAT", "Of --information-kept: average, every-arm or best-arm."),
+    ] = None,
     forcing: Annotated[
         str | None, option("--forcing", "Study", "X,X", "Forcing for policies that take it and have none of their own.")
     ] = None,
@@ -210,6 +255,10 @@ def simulate(
         "policies": [simulation.policy_from_text(text) for text in policies] if policies else None,
         "arms": _arms(arms, mean, std),
         "reward_weight": None if reward_weight is None else list(arm_tables.numbers("reward_weight", reward_weight)),
+        "information_kept": None
+        if information_kept is None
+        else list(arm_tables.numbers("information_kept", information_kept)),
+        "information_about": None if information_about is None else information_about.split(","),
         "forcing": None if forcing is None else list(arm_tables.numbers("forcing", forcing)),
         "horizon": _steps("horizon", horizon),
         "checkpoints": _steps("checkpoints", checkpoints),
@@ -277,8 +326,8 @@ def _steps(name: str, text: str | None) -> list[int] | None:
 
 
 def _warn_of_unused(options: dict[str, Any], study: "Study") -> None:
-    """Warn if --reward-weight or --forcing was given and no policy uses it."""
-    for key in ("reward_weight", "forcing"):
+    """Warn if --reward-weight, --information-kept or --forcing was given and no policy uses it."""
+    for key in ("reward_weight", "information_kept", "forcing"):
         taken = [value for policy in study.policies if (value := getattr(policy, key, None)) is not None]
         if key in options and not set(taken) & set(options[key]):
             name = f"--{key.replace('_', '-')}"

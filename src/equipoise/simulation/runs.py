@@ -349,7 +349,8 @@ def _alike(parts: Sequence[Runs], verb: str, names: Sequence[str]) -> Runs:
 class SummaryRow(NamedTuple):
     """One policy at one horizon; regret is measured at `reward_weight`, and None without a weight.
 
-    `horizon` is the step of the values: the last one recorded, in a sweep always the horizon.
+    `horizon` is the step of the values: the last one recorded, in a sweep always the horizon. For a policy that keeps
+    information, `rescaled_shortfall` and `error_excess` are measured at what it is to keep; None otherwise.
     """
 
     policy: Policy
@@ -361,6 +362,9 @@ class SummaryRow(NamedTuple):
     reward_weight: float | None
     rescaled_regret: float | None
     standard_error: float | None
+    information_kept: float | None = None
+    rescaled_shortfall: float | None = None
+    error_excess: float | None = None
 
 
 def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> list[SummaryRow]:
@@ -384,6 +388,7 @@ def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> l
         realised = runs.realised_error()[:, -1]
         regrets: dict[float, metrics.Summary] = {}
         for k, policy in enumerate(runs.policies):
+            kept = _kept(runs, k)
             for weight in weights_of(policy, runs.policies, report_weight):
                 if weight is not None and weight not in regrets:
                     regrets[weight] = metrics.summarise(runs.rescaled_regret(reward_weight=weight)[last])
@@ -399,17 +404,35 @@ def summary(results: Sequence[Runs], *, report_weight: float | None = None) -> l
                         reward_weight=weight,
                         rescaled_regret=None if regret is None else float(regret.mean[k]),
                         standard_error=None if regret is None else float(regret.standard_error[k]),
+                        **kept,
                     )
                 )
     return rows
 
 
+def _kept(runs: Runs, place: int) -> dict[str, float]:
+    """Return what a row says of a policy that keeps information: means over replications at the last checkpoint."""
+    policy = runs.policies[place]
+    kept = getattr(policy, "information_kept", None)
+    if kept is None:
+        return {}
+    dial = {name: getattr(policy, name) for name in ("information_about", "smallest_difference")}
+    own = runs.select(policies=[place])
+    shortfall, excess = (
+        float(measure(information_kept=kept, **dial)[0, :, -1].mean())
+        for measure in (own.rescaled_reward_shortfall, own.error_excess)
+    )
+    return {"information_kept": kept, "rescaled_shortfall": shortfall, "error_excess": excess}
+
+
 def weights_of(policy: Policy, policies: Sequence[Policy], report_weight: float | None) -> list[float | None]:
-    """Return the weights at which a policy's regret is measured."""
+    """Return the weights at which a policy's regret is measured; none for one that keeps information instead."""
     if report_weight is not None:
         return [report_weight]
     own = getattr(policy, "reward_weight", None)
     if own is not None:
         return [own]
+    if getattr(policy, "information_kept", None) is not None:
+        return [None]
     others = {weight for other in policies if (weight := getattr(other, "reward_weight", None)) is not None}
     return sorted(others) or [None]

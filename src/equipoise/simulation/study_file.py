@@ -17,10 +17,11 @@ from equipoise.errors import EquipoiseError, InvalidInput, within
 from equipoise.policies import Policy
 from equipoise.simulation.study import Study
 
-_SHARED = {"reward_weight": 1.0, "forcing": math.inf}
+_DIALS = ("reward_weight", "information_kept")
+_SHARED = {"reward_weight": 1.0, "information_kept": 1.0, "forcing": math.inf}
 """Parameters that a study can set for all policies, with their largest values."""
 _NEEDED = ("horizon", "arms", "policies")
-_KEYS = ("horizon", "replications", "seed", "checkpoints", *_SHARED, "arms", "policies", "report")
+_KEYS = ("horizon", "replications", "seed", "checkpoints", *_SHARED, "information_about", "arms", "policies", "report")
 
 
 def read_study(path: str | os.PathLike[str], **instead: Any) -> Study:
@@ -81,10 +82,17 @@ def study_from_dict(data: dict[str, Any], *, folder: Path | None = None) -> Stud
             checks.number_between("reward_weight", weight, 0, 1)
     # Check these even if no policy uses them.
     shared = {
-        key: [checks.number_between(key, value, 0, high) for value in _some(key, _as_list(data[key]))]
+        key: [
+            checks.number_between(key, value, 0, high, open_low=key == "information_kept")
+            for value in _some(key, _as_list(data[key]))
+        ]
         for key, high in _SHARED.items()
         if key in data
     }
+    for about in _as_list(data.get("information_about", [])):
+        checks.one_of("information_about", about, checks.INFORMATION_ABOUT)
+    if "information_about" in data and "information_kept" not in data:
+        raise InvalidInput.of("information_about", "goes with information_kept", data["information_about"])
     arms = _arms(data["arms"], folder or Path())
     policies = []
     for k, policy in policies_from(data):
@@ -203,13 +211,22 @@ def _policies(entry: Any, data: dict[str, Any]) -> list[Policy]:
     if not isinstance(entry, dict) or entry.get("name") not in Policy.names():
         return [Policy.from_dict(entry)]  # raises a precise error
     fields = Policy.fields_of(entry["name"])
-    given = {key: data[key] for key in _SHARED if key in data and key in fields and key not in entry} | entry
+    shared = {key: data[key] for key in _SHARED if key in data and key in fields and key not in entry}
+    # A policy has one dial: its own, or in turn each of those that are set for all.
+    dials = [key for key in _DIALS if key in shared and not any(dial in entry for dial in _DIALS)]
+    others = {key: value for key, value in shared.items() if key not in _DIALS} | entry
     per_arm = {key for key, field in fields.items() if "tuple" in str(field.type)}
-    alternatives = [
-        [(key, choice) for choice in _some(key, _alternatives(value, per_arm=key in per_arm))]
-        for key, value in given.items()
-    ]
-    return [Policy.from_dict(dict(parameters)) for parameters in itertools.product(*alternatives)]
+    policies = []
+    for dial in dials or [""]:
+        given = ({dial: shared[dial]} if dial else {}) | others
+        if dial == "information_kept" and "information_about" in data and "information_about" not in entry:
+            given["information_about"] = data["information_about"]
+        alternatives = [
+            [(key, choice) for choice in _some(key, _alternatives(value, per_arm=key in per_arm))]
+            for key, value in given.items()
+        ]
+        policies += [Policy.from_dict(dict(parameters)) for parameters in itertools.product(*alternatives)]
+    return policies
 
 
 def _some(key: str, values: list[Any]) -> list[Any]:
