@@ -402,7 +402,7 @@ def test_planning_changes_nothing_it_was_given():
 def test_parquet_holds_the_same_as_csv(tmp_path):
     experiment = create("memory:")
     assert experiment.export(tmp_path / "none.parquet") == 0
-    assert pl.read_parquet(tmp_path / "none.parquet").shape == (0, 11)
+    assert pl.read_parquet(tmp_path / "none.parquet").shape == (0, 12)
     experiment.ask_many([f"unit-{i}" for i in range(12_000)])
     experiment.ask("new", {"a": 1})
     experiment.tell_many({f"unit-{i}": i / 7 for i in range(0, 12_000, 2)})

@@ -728,7 +728,7 @@ def test_a_floor_decreases_with_the_steps(policy, step):
 
 
 def test_probabilities_of_thompson_sampling_keep_the_floor_of_the_step():
-    policy = eq.ThompsonSampling(floor=0.2, floor_decay=0.5)
+    policy = eq.ClippedThompson(floor=0.2, floor_decay=0.5)
     stats = eq.ArmStats.from_summary([50, 50], [0.0, 5.0], [0.1, 0.1])
     assert policy.probabilities(stats)[0] == pytest.approx(0.2 / np.sqrt(101))
 

@@ -398,7 +398,7 @@ def test_an_export_of_nothing_and_in_no_format(api, name):
     assert api("GET", path_of(name, "export")).text.startswith("decision,unit,arm")
     assert api("GET", path_of(name, "export"), params={"format": "jsonl"}).content == b""
     empty = pl.read_parquet(io.BytesIO(api("GET", path_of(name, "export"), params={"format": "parquet"}).content))
-    assert empty.shape == (0, 11)
+    assert empty.shape == (0, 12)
     assert "'xls'" in api.refused(422, "InvalidInput", "GET", path_of(name, "export"), params={"format": "xls"})
 
 

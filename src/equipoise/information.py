@@ -85,6 +85,8 @@ def share_of_information(
     objective: PowerObjective = ROOT_MEAN_SQUARE,
 ) -> Any:
     """Do as `information_kept` with checked arrays."""
+    if not std.any():
+        return np.ones(shares.shape[:-1])  # nothing to learn
     best_design, _ = objective.solve_for_information(mean, std, 1.0, about, difference, floor)
     most, here = (_information(x, mean, std, about, difference, objective) for x in (best_design, shares))
     with np.errstate(invalid="ignore"):

@@ -157,7 +157,7 @@ FROM events WHERE experiment = ? ORDER BY number
 _MAYBE_TEXT, _MAYBE_NUMBER = str | None, float | int | None
 _COLUMN_TYPES = (
     *(int, str, _MAYBE_TEXT, int, int, _MAYBE_NUMBER, _MAYBE_NUMBER, int),
-    *(int, _MAYBE_NUMBER, _MAYBE_TEXT, int),
+    *(int, _MAYBE_NUMBER, _MAYBE_NUMBER, _MAYBE_TEXT, int),
 )
 """The types of the columns of `_SELECT`."""
 
