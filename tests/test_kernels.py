@@ -145,7 +145,7 @@ policies = [
     eq.PooledBalance(reward_weight=0.6, tracking="windowed"), eq.PooledBalance(reward_weight=0.9, floor=0.1),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
-    eq.ThompsonSampling(draws=3), eq.ThompsonSampling(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),
+    eq.ThompsonSampling(draws=3), eq.ClippedThompson(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),
     eq.SARP(reward_weight=0.5, draws=3), eq.NARP(reward_weight=0.5, draws=3),
     eq.EpsilonGreedy(), eq.Uniform(), eq.Fixed(allocation=[0.2, 0.3, 0.5]),
 ]

@@ -55,7 +55,7 @@ class TestSampledPolicies(PolicyContract):
     policies = (
         eq.ThompsonBalance(**W, draws=1500),
         eq.ThompsonSampling(draws=1500),
-        eq.ThompsonSampling(draws=1500, floor=[0.05, 0.1, 0.0, 0.02]),
+        eq.ClippedThompson(draws=1500, floor=[0.05, 0.1, 0.0, 0.02]),
         eq.PostDiff(small_difference=0.2, draws=1500),
         eq.SARP(**W, draws=1500),
         eq.NARP(**W, draws=1500),
@@ -89,7 +89,7 @@ def test_the_contract_covers_every_policy():
     covered = {type(policy).__name__ for policy in (*EXACT, *TestSampledPolicies.policies)}
     shipped = {name for name in eq.__all__ if name in eq.Policy.names()}
     assert shipped <= covered
-    assert len(shipped) == 16
+    assert len(shipped) == 17
 
 
 def summary(pulls, mean, std):
@@ -402,17 +402,17 @@ def test_probability_clipping_keeps_floors_and_the_proportions_of_the_rest():
     stats = summary([50] * 4, [0.0, 1.0, 1.1, 1.2], [1.0] * 4)
     free = eq.ThompsonSampling(draws=500).probabilities(stats)
     assert free[0] == 0 < free[1] < 0.2
-    clipped = eq.ThompsonSampling(draws=500, floor=[0.1, 0.0, 0.05, 0.0]).probabilities(stats)
+    clipped = eq.ClippedThompson(draws=500, floor=[0.1, 0.0, 0.05, 0.0]).probabilities(stats)
     assert clipped == pytest.approx([0.1, *(0.9 * free[1:])])
     # Making room for the first arm pushes the second below its floor.
     room = float(free[1]) - 0.001
-    twice = eq.ThompsonSampling(draws=500, floor=[0.1, room, 0.0, 0.0]).probabilities(stats)
+    twice = eq.ClippedThompson(draws=500, floor=[0.1, room, 0.0, 0.0]).probabilities(stats)
     assert twice == pytest.approx([0.1, room, *((0.9 - room) * free[2:] / free[2:].sum())])
-    assert eq.ThompsonSampling(floor=0.25).probabilities(stats) == pytest.approx([0.25] * 4)
+    assert eq.ClippedThompson(floor=0.25).probabilities(stats) == pytest.approx([0.25] * 4)
     two = summary([50, 50], [0.0, 0.1], [1.0, 1.0])
     low = eq.ThompsonSampling(draws=500).probabilities(two)
     assert low.min() > 0.2
-    assert eq.ThompsonSampling(draws=500, floor=0.2).probabilities(two) == pytest.approx(low)
+    assert eq.ClippedThompson(draws=500, floor=0.2).probabilities(two) == pytest.approx(low)
 
 
 @pytest.mark.parametrize("n_arms", [2, 4])
@@ -591,7 +591,7 @@ def test_a_second_policy_of_the_same_name_is_refused():
         (lambda: eq.UCB(scale=-1), r"scale must be in \[0, 1e\+100\]; got -1"),
         (lambda: eq.EpsilonGreedy(exploration=1.1), r"exploration must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.ThompsonSampling(draws=0), "draws must be at least 1; got 0"),
-        (lambda: eq.ThompsonSampling(floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
+        (lambda: eq.ClippedThompson(floor=1.5), r"floor must be in \[0, 1\]; got 1\.5"),
         (lambda: eq.PostDiff(small_difference=-0.1), r"small_difference must be in \[0, 1e\+100\]; got -0\.1"),
         (lambda: eq.SARP(reward_weight=1.1), r"reward_weight must be in \[0, 1\]; got 1\.1"),
         (lambda: eq.Fixed(allocation=[0.5, 0.6]), r"allocation must add up to 1; got 1\.1"),

@@ -70,7 +70,7 @@ def policies_for(n_arms):
         eq.Fixed(allocation=shares, tracking="windowed"),
         eq.ThompsonBalance(**W, draws=3),
         eq.ThompsonSampling(draws=5),
-        eq.ThompsonSampling(draws=2, floor=0.5 / n_arms),
+        eq.ClippedThompson(draws=2, floor=0.5 / n_arms),
         eq.PostDiff(small_difference=0.5, draws=2),
         eq.SARP(**W, draws=2),
         eq.NARP(**W, draws=2),

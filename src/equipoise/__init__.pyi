@@ -78,6 +78,7 @@ from .policies import NARP as NARP
 from .policies import SARP as SARP
 from .policies import UCB as UCB
 from .policies import Choice as Choice
+from .policies import ClippedThompson as ClippedThompson
 from .policies import EpsilonGreedy as EpsilonGreedy
 from .policies import Fixed as Fixed
 from .policies import ForcingBalance as ForcingBalance

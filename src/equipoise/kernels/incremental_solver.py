@@ -26,12 +26,12 @@ SCALARS = 6
 """Entries of its scalars: level, 1 / slope of the shares' sum, mean whose gap is 0, cost per std, weight, best arm."""
 
 # With every |miss| below 1e-3 the fourth-order correction of a root is right to rounding.
-_LARGEST_MISS_SQUARED = 1e-6
+LARGEST_MISS_SQUARED = 1e-6
 # The cube of this relative step, which the series for the last step drops, is below the rounding of a double.
 _SMALL_STEP = 4e-6
 # Below this relative step the series is also the better guess; Newton's step is right from anywhere.
 _SERIES_STEP = 0.05
-_MAX_SWEEPS = 20
+MAX_SWEEPS = 20
 
 
 @approximate
@@ -77,7 +77,7 @@ def start(
     if not level > 0.0:
         return False
     scalars[LEVEL] = level
-    _fill_roots(level, state)
+    fill_roots(level, state)
     _, steepness, _, _ = _sweep(level, state)
     scalars[INVERSE_SLOPE] = 1.0 / steepness
     _settle(0.0, per_step, state)
@@ -99,7 +99,7 @@ def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray)
 
 
 @approximate
-def _fill_roots(level: float, state: FloatArray) -> None:
+def fill_roots(level: float, state: FloatArray) -> None:
     """Write roots for any positive level."""
     scratch = state[SCRATCH]
     for i in range(scratch.size):
@@ -148,7 +148,7 @@ def _settle(step: float, per_step: float, state: FloatArray) -> None:
 
 
 @approximate_inlined
-def _root_near(x: float, guess: float) -> float:
+def root_near(x: float, guess: float) -> float:
     """Return x^(-1/3) from a guess, or by the power function if the guess is too far off."""
     y = guess
     miss = 1.0 - x * (y * y * y)
@@ -180,8 +180,8 @@ def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: F
     close = level > 0.0 and level + gap > 0.0
     if not close:  # the multiplier fell below the best mean: start where the changed arm alone has a share of 1
         level = max(level, max(cost - gap, 1e-3 * cost))
-    cost_root = _root_near(cost, state[COST_ROOT, arm])
-    y = _root_near(level + gap, state[ROOT, arm])
+    cost_root = root_near(cost, state[COST_ROOT, arm])
+    y = root_near(level + gap, state[ROOT, arm])
     factor = cost * cost_root
     if close:
         predicted = level + 1.5 * (factor * y * y - state[SHARE, arm]) * scalars[INVERSE_SLOPE]
@@ -189,12 +189,12 @@ def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: F
         if close:
             level = predicted
     state[FACTOR, arm], state[ROOT, arm], state[COST_ROOT, arm] = factor, y, cost_root
-    for _ in range(_MAX_SWEEPS):
+    for _ in range(MAX_SWEEPS):
         if not close:
-            _fill_roots(level, state)
+            fill_roots(level, state)
         total, steepness, bend, missed = _sweep(level, state)
-        if not missed <= _LARGEST_MISS_SQUARED:
-            _fill_roots(level, state)
+        if not missed <= LARGEST_MISS_SQUARED:
+            fill_roots(level, state)
             total, steepness, bend, missed = _sweep(level, state)
         inverse = 1.0 / steepness
         first = 1.5 * (total - 1.0) * inverse

@@ -9,6 +9,8 @@ import numpy as np
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate_inlined, compiled, compiled_for_caller, inlined
 from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_forced, write_target
+from equipoise.kernels.incremental_information import MOST_KEPT, MOST_KEPT_BY_RATIO, change_keeping, start_keeping
+from equipoise.kernels.incremental_information import SCALARS as INFORMATION_SCALARS
 from equipoise.kernels.incremental_pooling import AHEAD, begin, next_pull, renew
 from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
 from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
@@ -19,6 +21,7 @@ from equipoise.kernels.pooling import LOST, expected_squares
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rewards import EXTERNAL, fill_rewards
 from equipoise.kernels.rules import (
+    AVERAGE,
     BALANCE,
     DIFFERENCE,
     FLOOR,
@@ -79,7 +82,7 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
         sums=np.zeros((SUM_ROWS, n)),
         work=np.empty((WORK_ROWS, n)),
         state=np.zeros((INCREMENTAL_ROWS, n)),
-        scalars=np.empty(SCALARS),
+        scalars=np.empty(max(SCALARS, INFORMATION_SCALARS)),
         score=np.empty(n),
         pooled=np.empty((POOLING_ROWS, n)),
         pooled_scalars=np.empty(POOLING_SCALARS),
@@ -182,8 +185,10 @@ def advance(
     bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
-    kept_up = rule.kind == BALANCE and rule.criterion == STATED_WEIGHT and rule.power == 0.5
-    kept_up = kept_up and rule.tracking != SAMPLE and rule.reward_weight < 1.0
+    most_kept = MOST_KEPT_BY_RATIO if rule.tracking == RATIO else MOST_KEPT
+    keeping = rule.criterion == AVERAGE and rule.information_kept <= most_kept
+    weighing = rule.criterion == STATED_WEIGHT and rule.reward_weight < 1.0
+    kept_up = rule.kind == BALANCE and rule.power == 0.5 and rule.tracking != SAMPLE and (keeping or weighing)
     drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
     window = int(rule.window) if drawn else 0
     pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and window < AHEAD and n_arms > 1
@@ -205,7 +210,11 @@ def advance(
             if kept_up:
                 if not warm:
                     per_step = 0.0 if rule.tracking == RATIO else 1.0 / (t - 1)
-                    warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
+                    if keeping:
+                        kept = rule.information_kept
+                        warm = start_keeping(mean, std, kept, importance, floor, work, state, scalars, per_step)
+                    else:
+                        warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
                 if warm and rule.tracking == WINDOWED:
                     arm = _clear_draw(t, rule.window, rule.mixing, decision_uniform(seed, replication, t - 1), state)
                 elif warm:
@@ -252,7 +261,10 @@ def advance(
             renew(arm, old_mean, old_std, curiosity, importance[0], pulls, mean, std, ahead, pooled, pooled_scalars)
         elif warm:
             per_step = 0.0 if rule.tracking == RATIO else 1.0 / t
-            warm = change(arm, std[arm], mean, state, scalars, per_step)
+            if keeping:
+                warm = change_keeping(arm, std[arm], mean, state, scalars, per_step)
+            else:
+                warm = change(arm, std[arm], mean, state, scalars, per_step)
 
         if passed < checkpoints.size and t == checkpoints[passed]:
             wanted = pulls[fewest] >= rule.rewards_needed

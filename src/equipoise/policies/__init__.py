@@ -7,7 +7,7 @@ from equipoise.policies.gafs import GAFS, GAFSMax
 from equipoise.policies.optimistic import UCB, NaiveUCB, OptimisticBalance, UCBExplore
 from equipoise.policies.policy import Choice, Policy
 from equipoise.policies.pooled_balance import PooledBalance
-from equipoise.policies.thompson import NARP, SARP, PostDiff, ThompsonBalance, ThompsonSampling
+from equipoise.policies.thompson import NARP, SARP, ClippedThompson, PostDiff, ThompsonBalance, ThompsonSampling
 
 __all__ = [
     "GAFS",
@@ -15,6 +15,7 @@ __all__ = [
     "SARP",
     "UCB",
     "Choice",
+    "ClippedThompson",
     "EpsilonGreedy",
     "Fixed",
     "ForcingBalance",

@@ -23,11 +23,6 @@ class ThompsonSampling(CompiledPolicy):
     ----------
     draws : int, default 16
         Posterior samples per decision; more samples take longer and make the logged probability finer.
-    floor : float or one per arm, default 0.0
-        Smallest probability of every arm (probability clipping): smaller ones are raised to it, and the others scaled
-        down. With a floor, every arm can be compared later, however bad it seems.
-    floor_decay : float, default 0.0
-        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
 
     References
     ----------
@@ -46,24 +41,16 @@ class ThompsonSampling(CompiledPolicy):
     >>> stats = ArmStats.from_summary([5, 100], [0.0, 0.1], [0.0, (0.1 * 0.9 * 100 / 99) ** 0.5])
     >>> ThompsonSampling(draws=2000).probabilities(stats).round(1)
     array([0.3, 0.7])
-
-    With a floor, a hopeless arm keeps its share:
-
-    >>> stats = ArmStats.from_summary([100, 100, 100], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0])
-    >>> ThompsonSampling(draws=2000, floor=0.05).probabilities(stats).round(2)
-    array([0.05, 0.47, 0.48])
     """
 
     draws: int = 16
-    floor: float | tuple[float, ...] = 0.0
-    floor_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        self._check("draws", "floor", "floor_decay")
+        self._check("draws")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws, floor_decay=self.floor_decay)
+        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -111,6 +98,43 @@ class ThompsonBalance(CompiledPolicy):
         return Rule(
             kind=THOMPSON_BALANCE, reward_weight=self.reward_weight, draws=self.draws, floor_decay=self.floor_decay
         )
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ClippedThompson(CompiledPolicy):
+    """Thompson sampling with a floor under the probability of every arm (probability clipping).
+
+    Probabilities below the floor are raised to it, and the others scaled down. However bad an arm seems, it can be
+    compared with the others later.
+
+    Parameters
+    ----------
+    floor : float or one per arm
+        Smallest probability of every arm; with 0, `ThompsonSampling`.
+    draws : int, default 16
+        Posterior samples per decision.
+
+    References
+    ----------
+    Zhang, Janson, Murphy (2020), Inference for batched bandits, NeurIPS, need such a floor for their intervals.
+
+    Examples
+    --------
+    >>> from equipoise.stats import ArmStats
+    >>> stats = ArmStats.from_summary([100, 100, 100], [0.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+    >>> ClippedThompson(floor=0.05, draws=2000).probabilities(stats).round(2)
+    array([0.05, 0.47, 0.48])
+    """
+
+    floor: float | tuple[float, ...]
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        self._check("floor", "draws")
+
+    def rule(self) -> Rule:
+        """Return the policy as the record the kernel reads."""
+        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -193,8 +193,8 @@ def _refuse_many_attributes(data: Any, n_bytes: int) -> None:
     What follows would hold the GIL for ten times as long as decoding did.
     """
     units = getattr(data, "units", ())
-    if n_bytes <= LARGEST_ATTRIBUTES * len(units):
-        return  # as in all requests for many units that are meant
+    if not isinstance(units, list) or n_bytes <= LARGEST_ATTRIBUTES * len(units):
+        return  # a number of units, or as in all requests for many units that are meant
     for unit in units:
         if not isinstance(unit, str) and _has_more_values(unit.attributes, LARGEST_ATTRIBUTES // 3):
             raise InvalidInput.of(

@@ -313,8 +313,10 @@ class Life(ExperimentCase):
         before = experiment.status().n_events
         for about in ("average", "every-arm", "best-arm"):
             more, less = (experiment.what_if(information_kept=kept, information_about=about) for kept in (0.9, 0.3))
-            assert math.isclose(more.information[about], 0.9, rel_tol=1e-6)
-            assert math.isclose(less.information[about], 0.3, rel_tol=1e-6)
+            assert more.information[about] > less.information[about]
+            if about == "average":  # about single arms, a policy allows for the noise of its estimates
+                assert math.isclose(more.information[about], 0.9, rel_tol=1e-6)
+                assert math.isclose(less.information[about], 0.3, rel_tol=1e-6)
             assert less.reward > more.reward
             assert less.dial == {"information_kept": 0.3, "information_about": about}
             assert (less.reward_weight is None) == (about != "average")

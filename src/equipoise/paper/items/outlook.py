@@ -15,13 +15,13 @@ from equipoise.paper.instances import FIVE_ARMS, TWO_ARMS, Work
 from equipoise.policies import (
     NARP,
     SARP,
+    ClippedThompson,
     ForcingBalance,
     OptimisticBalance,
     Policy,
     PooledBalance,
     PostDiff,
     ThompsonBalance,
-    ThompsonSampling,
     UCBExplore,
     Uniform,
 )
@@ -39,7 +39,7 @@ REPLICATIONS, SLOW_REPLICATIONS, QUICK_SLOW_REPLICATIONS = 200, 40, 10
 """The slow policies solve from scratch at every step, and UCBExplore needs separate runs for every horizon."""
 
 THOMPSON, OPTIMISTIC, EXPLORE, EQUAL = "ThompsonBalance", "OptimisticBalance", "UCBExplore", "Uniform"
-POOLED, NEYMAN, STATIC, EVEN, CLIPPED = "PooledBalance", "NARP", "SARP", "PostDiff", "ThompsonSampling, floor"
+POOLED, NEYMAN, STATIC, EVEN, CLIPPED = "PooledBalance", "NARP", "SARP", "PostDiff", "ClippedThompson"
 RIVALS = (NEYMAN, STATIC, EVEN, CLIPPED)
 
 
@@ -59,7 +59,7 @@ def rivals(arms: Arms, reward_weight: float) -> dict[str, Policy]:
         NEYMAN: NARP(reward_weight=reward_weight, draws=1),
         STATIC: SARP(reward_weight=reward_weight, draws=1),
         EVEN: PostDiff(small_difference=float(np.ptp(arms.mean)), draws=1),
-        CLIPPED: ThompsonSampling(floor=float(floors[np.argmax(value)]), draws=1),
+        CLIPPED: ClippedThompson(floor=float(floors[np.argmax(value)]), draws=1),
     }
 
 
