@@ -727,8 +727,8 @@ def test_a_floor_decreases_with_the_steps(policy, step):
     assert target[:2] == pytest.approx([floor, floor], rel=1e-12)
 
 
-def test_probabilities_of_thompson_sampling_keep_the_floor_of_the_step():
-    policy = eq.ThompsonSampling(floor=0.2, floor_decay=0.5)
+def test_clipped_probabilities_keep_the_floor_of_the_step():
+    policy = eq.ClippedThompson(floor=0.2, floor_decay=0.5)
     stats = eq.ArmStats.from_summary([50, 50], [0.0, 5.0], [0.1, 0.1])
     assert policy.probabilities(stats)[0] == pytest.approx(0.2 / np.sqrt(101))
 

@@ -111,6 +111,8 @@ class ClippedThompson(CompiledPolicy):
     ----------
     floor : float or one per arm
         Smallest probability of every arm; with 0, `ThompsonSampling`.
+    floor_decay : float, default 0.0
+        At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
     draws : int, default 16
         Posterior samples per decision.
 
@@ -127,14 +129,15 @@ class ClippedThompson(CompiledPolicy):
     """
 
     floor: float | tuple[float, ...]
+    floor_decay: float = 0.0
     draws: int = 16
 
     def __post_init__(self) -> None:
-        self._check("floor", "draws")
+        self._check("floor", "floor_decay", "draws")
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
-        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws)
+        return Rule(kind=THOMPSON_SAMPLING, draws=self.draws, floor_decay=self.floor_decay)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
