@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import mpmath as mp
 import numpy as np
 import pytest
+from endurance import short_and_full
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -667,3 +668,104 @@ def test_wrong_input_is_told_what_was_expected(call: Callable[[], object], messa
     with pytest.raises(eq.InvalidInput) as caught:
         call()
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize("trials", short_and_full(60, 1000))
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_the_least_error_at_a_loss_is_that_of_a_conic_solver(trials):
+    import cvxpy as cp
+
+    rng, agreed = np.random.default_rng(21), 0
+    for _ in range(trials):
+        mean, std = rng.normal(size=rng.integers(2, 9)), np.exp(rng.normal(size=9))
+        std = std[: mean.size] * (rng.random(mean.size) > rng.choice([0, 0.3]))
+        gap, noisy = mean.max() - mean, std > 0
+        if not noisy.any():
+            continue
+        loss = float(gap.mean() * rng.choice([2, 0.5, 0.1, 0.01]))
+        share = cp.Variable(mean.size)
+        error = std[noisy] @ cp.power(share[noisy], -0.5) / mean.size
+        limits = [cp.sum(share) == 1, share >= 0, gap @ share / loss <= 1]
+        try:
+            cp.Problem(cp.Minimize(error), limits).solve(solver=cp.CLARABEL)
+        except cp.SolverError:
+            continue
+        found = theory.least_error(mean, std, loss=loss)
+        assert found <= float(error.value) * (1 + 1e-5)  # the solver may exceed the loss by its tolerance
+        agreed += found >= float(error.value) * (1 - 1e-5)
+    assert agreed > 0.7 * trials
+
+
+def test_the_least_error_is_on_the_frontier():
+    mean, std = [1, 1.5, 2, 4, 5], [0.22, 0.32, 0.45, 2, 0.71]
+    for weight in (0.1, 0.5, 0.9, 0.999):
+        share = eq.optimal_allocation(mean, std, reward_weight=weight)
+        loss = 5 - eq.reward(share, mean)
+        assert theory.least_error(mean, std, loss=loss) == pytest.approx(eq.error(share, std), rel=1e-9)
+    assert theory.least_error([1, 1], [1, 1], loss=0) == pytest.approx(np.sqrt(2))
+    assert theory.least_error([1, 2], [0, 0], loss=0) == 0
+    assert theory.least_error([1, 2], [0, 1], loss=0) == 0.5
+    assert theory.least_error([1, 2], [1, 0], loss=0.25) == pytest.approx(0.5 / np.sqrt(0.25))
+
+
+@pytest.mark.parametrize("about", ["average", "every-arm", "best-arm"])
+def test_error_and_loss_cannot_both_be_small(about):
+    rng = np.random.default_rng(22)
+    for _ in range(300):
+        n_arms = int(rng.integers(2, 9))
+        mean, std = rng.normal(size=n_arms), np.exp(rng.normal(size=n_arms))
+        share = rng.dirichlet(np.full(n_arms, rng.choice([0.1, 1, 10])))
+        gap, own, best = mean.max() - mean, std**2 / share, int(mean.argmax())
+        others = np.arange(n_arms) != best
+        squared_error = {
+            "average": np.sqrt(own).mean() ** 2,
+            "every-arm": own.max(),
+            "best-arm": ((own[others] + own[best]) / gap[others] ** 2).max(),
+        }[about]
+        assert squared_error * (share @ gap) >= theory.error_and_loss(mean, std, about=about) * (1 - 1e-12)
+
+
+def test_the_product_of_error_and_loss_is_reached_as_the_loss_falls():
+    mean, std = np.array([1, 1.5, 2, 4, 5]), np.array([0.22, 0.32, 0.45, 2, 0.71])
+    product, gap = theory.error_and_loss(mean, std), 5 - mean
+    found = [theory.least_error(mean, std, loss=loss) ** 2 * loss for loss in (1e-2, 1e-6, 1e-10)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] == pytest.approx(product, rel=1e-4)
+    # Nearly all pulls to the best arm; the rest in proportion to (std / gap)^(2/3), to the variances, or to
+    # (std / gap)^2.
+    kinds = {
+        "average": ((std[:4] / gap[:4]) ** (2 / 3), lambda own: np.sqrt(own).mean() ** 2),
+        "every-arm": (std[:4] ** 2, np.max),
+        "best-arm": ((std[:4] / gap[:4]) ** 2, lambda own: ((own[:4] + own[4]) / gap[:4] ** 2).max()),
+    }
+    for about, (rest, squared_error) in kinds.items():
+        share = np.append(1e-8 * rest / rest.sum(), 1 - 1e-8)
+        product = squared_error(std**2 / share) * (share @ gap)
+        assert product == pytest.approx(theory.error_and_loss(mean, std, about=about), rel=1e-2)
+
+
+def test_ucb_pays_for_its_small_loss():
+    arms = eq.Gaussian(mean=[0, 1], std=[1, 1])
+    runs = eq.simulate(eq.UCB(), arms, horizon=20_000, replications=20, checkpoints=[200, 2_000, 20_000], seed=1)
+    total_loss = runs.checkpoints * (1 - runs.reward()[0])
+    standard_error = runs.error()[0] / np.sqrt(runs.checkpoints)
+    assert (standard_error**2 * total_loss >= theory.error_and_loss([0, 1], [1, 1])).all()
+    assert theory.least_total_loss([0, 1], [1, 1], standard_error=0.05) == pytest.approx(100)
+    with pytest.raises(eq.InvalidInput, match="must have one best arm"):
+        theory.least_total_loss([1, 1], [1, 1], standard_error=0.1, about="best-arm")
+
+
+def test_reward_and_error_are_exchanged_at_the_multiplier():
+    """Whatever the pulls: what is lost in reward is at most what is gained in accuracy, at the price of Sect. 2."""
+    rng = np.random.default_rng(23)
+    for _ in range(200):
+        mean, std = rng.normal(size=4), np.exp(rng.normal(size=4))
+        kept = float(rng.uniform(0.1, 0.99))
+        best = eq.optimal_allocation(mean, std, information_kept=kept)
+        price = eq.multiplier_for_information(mean, std, information_kept=kept)
+        step = 1e-3 * rng.normal(size=4) * best
+        near, far = best + step - best * step.sum(), rng.dirichlet(np.ones(4))
+        limit = eq.error(best, std)
+        near, far = ((best - x) @ mean + price * (eq.error(x, std) - limit) for x in (near, far))
+        assert far >= -1e-9
+        assert -1e-12 <= near < 1e-4 * price * limit  # of second order

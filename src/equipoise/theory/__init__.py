@@ -15,6 +15,7 @@ from equipoise.theory.confidence import (
     uniform_tradeoff_error,
 )
 from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
+from equipoise.theory.incompatibility import error_and_loss, least_error, least_total_loss
 from equipoise.theory.lemmas import (
     allocation_distance,
     exploration_bound,
@@ -33,10 +34,13 @@ __all__ = [
     "allocation_distance",
     "asymptotic_mean_radius",
     "bounded_mean_radius",
+    "error_and_loss",
     "estimated_optimum_gap",
     "exploration_bound",
     "exploration_end",
+    "least_error",
     "least_pulls",
+    "least_total_loss",
     "mean_confidence_radius",
     "regret_bound",
     "std_confidence_radius",
