@@ -166,7 +166,7 @@ def test_gains_differ_from_the_strict_ones_by_no_more_than_they_say(rates, n_ste
         for _ in range(n_steps):
             t = int(pulls.sum()) + 1
             known = (pulls, mean, std, ahead, state, scalars)
-            arm = kept.next_pull(t, 0.0, 0, 0.0, weight, 1, expected, *known)
+            arm = kept.next_pull(t, 0.0, 0, 0.0, weight, 0.0, 1 / n_arms, 1, expected, *known)
             changed = int(rng.integers(n_arms))
             if _ < n_steps - 1:
                 before = float(mean[changed]), float(std[changed])

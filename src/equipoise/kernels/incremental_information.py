@@ -124,7 +124,7 @@ def change_keeping(
     cube, old_cube = y * y * y, old_y * old_y * old_y
     steep, old_steep = share * cube, old_share * old_cube
     state[FACTOR, arm], state[ROOT, arm], state[COST_ROOT, arm] = factor, y, cost_root
-    step = _step_from(
+    first, bend = newton(
         scalars[KEPT],
         scalars[P] + (share * z - old_share * old_z),
         scalars[S] + (share - old_share),
@@ -132,7 +132,7 @@ def change_keeping(
         scalars[U] + (steep * cube - old_steep * old_cube),
         scalars[A] + (factor - old_factor),
     )
-    moved = z - old_z
+    step, moved = first * (1.0 - 0.5 * first * bend), z - old_z
     if abs(step) <= _CLOSE_STEP * level:
         level += step
     elif arm == int(scalars[BEST]) and level - moved + scalars[LOWEST] > 0.0:
@@ -157,10 +157,10 @@ def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray)
 
 
 @approximate_inlined
-def _step_from(kept: float, p: float, s: float, t: float, u: float, a: float) -> float:
-    """Return the step of second order from the level of these sums to the one that keeps the information.
+def newton(kept: float, p: float, s: float, t: float, u: float, a: float) -> tuple[float, float]:
+    """Return Newton's step from the level of these sums to the one that keeps the information, and F'' / F'.
 
-    With F = log(kept P^2 S / A^3): F' = (2/3) (S / P - T / S), and F'' likewise from P' = S / 3, S' = -(2/3) T and
+    The step of second order is the first, times 1 - half of the product. With F = log(kept P^2 S / A^3): F' = (2/3) (S / P - T / S), and F'' likewise from P' = S / 3, S' = -(2/3) T and
     T' = -(5/3) U.
     """
     x = kept * (p * p) * s / (a * a * a) - 1.0
@@ -170,8 +170,7 @@ def _step_from(kept: float, p: float, s: float, t: float, u: float, a: float) ->
     # F' is (2/3) (S^2 - T P) / (P S), and F'' / F' is `bend` times `inverse`.
     inverse = 1.0 / (ps * (s * s - tp))
     bend = (5 / 3) * (u * p) * ps - (2 / 3) * tp * (s * s + tp) - (1 / 3) * (s * s) * (s * s)
-    first = -1.5 * f * (ps * ps) * inverse
-    return first * (1.0 - 0.5 * first * bend * inverse)
+    return -1.5 * f * (ps * ps) * inverse, bend * inverse
 
 
 @approximate_inlined
@@ -186,7 +185,8 @@ def _solve(level: float, state: FloatArray, scalars: FloatArray, per_step: float
             if not missed <= _LARGEST_MISS_TO_REFINE:
                 fill_roots(level, state)
             p, s, t, u, a, missed = _sweep(level, state)
-        step = _step_from(scalars[KEPT], p, s, t, u, a)
+        first, bend = newton(scalars[KEPT], p, s, t, u, a)
+        step = first * (1.0 - 0.5 * first * bend)
         size = abs(step)
         if size <= _SMALL_STEP * (level + scalars[LOWEST]):
             scalars[LEVEL], scalars[P], scalars[S], scalars[T], scalars[U], scalars[A] = level, p, s, t, u, a
