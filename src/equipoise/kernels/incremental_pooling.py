@@ -508,34 +508,44 @@ def _odds_that_keep(
         if not relative < 0.3:
             level = 0.0
             continue
-        cube = relative * relative * relative
+        cube_of_step = relative * relative * relative
         slope = s / p - t / s
         # What the step leaves of F is below 1.3 cubes; and that of the quadratic equation it solves.
-        left = 4.0 * cube / abs(slope) + abs(first) * (first * bend) * (first * bend)
+        left = 4.0 * cube_of_step / abs(slope) + abs(first) * (first * bend) * (first * bend)
         if left * t > _SMALL_LEFT * s or relative > 0.05:
             level += step
             continue
         scalars[_LEVEL] = level + step
         # By how much the logarithm of the odds changes with each value and with each logarithm of a spread, given that
         # the level goes along: d log S = (sum s_i d log f_i) - (2/3) (sum s_i d z_i / z_i) with shares s_i.
-        along = t / s / slope
-        by_cube, by_share = (1.0 + along) / s, along / p
-        by_first, by_second, by_factor = 2.0 * along / p, (1.0 + along) / s, 3.0 * along / a
-        unsure, squares = 0.0, 0.0
+        steepness, along = abs(slope), t / s / slope
+        by_value, mean_cube = 1.0 / (p * steepness), t / s
+        by_first, by_second, by_factor = 2.0 / p, 1.0 / s, 3.0 / a
+        best = int(scalars[_BEST])
+        of_best = state[UNSURE, best] + rounding * (reach + abs(state[_VALUE, best]))
+        unsure, roughly, moved, squares = 0.0, 0.0, 0.0, 0.0
         for i in range(n_arms):
             y, value = state[_DISTANCE_ROOT, i], state[_VALUE, i]
-            factor = state[_VARIANCE, i] * state[_SPREAD_ROOT, i]
+            cube, factor = y * y * y, state[_VARIANCE, i] * state[_SPREAD_ROOT, i]
             share = factor * (y * y)
             of_value = state[UNSURE, i] + rounding * (reach + abs(value))
             of_spread = state[_UNSURE_SPREAD, i] + rounding
-            unsure += abs(share * (y * y * y * by_cube - by_share)) * of_value
-            unsure += abs(share * ((top - value) * by_first + by_second) - factor * by_factor) * of_spread
-            squares += of_value * of_value * near + of_spread * of_spread
-        # That is right to first order: within a tenth if nothing moves by more than a small part of its distance.
-        furthest = math.sqrt(squares) * (s / p + t / s + 6.0 * nearest) / abs(slope)
-        if not furthest * (1.0 + abs(bend) / nearest) < _SMALL_CHANGE:
+            of_gap = 0.0 if i == best else of_value + of_best
+            first_part, factor_part = share * ((top - value) * by_first + by_second), factor * by_factor
+            unsure += abs(share * (mean_cube - cube)) * by_value * of_value
+            unsure += abs(share * by_second + along * (first_part - factor_part)) * of_spread
+            roughly += share * (mean_cube + cube) * by_value * of_gap
+            roughly += (share * by_second - along * (first_part + factor_part)) * of_spread
+            moved += share * (1.0 / p + cube / s) * of_gap + (first_part + factor_part) * of_spread
+            squares += of_gap * of_gap * (cube * cube) + of_spread * of_spread
+        # That is right to first order. Distances from a level that is measured from the best mean move by `furthest`,
+        # relative to them, which changes the factors of what is unsure in proportion, and the slope by more.
+        furthest = moved / steepness * nearest + math.sqrt(squares)
+        furthest *= (s / p + mean_cube) / steepness
+        if not furthest < _SMALL_CHANGE:
             break
-        unsure = 1.2 * unsure + 1.5 * abs(along) * rounding + left * t / s + 4.0 * cube + rounding
+        unsure = 1.2 * unsure + 10.0 * furthest * roughly
+        unsure += 1.5 * abs(along) * rounding + left * t / s + 4.0 * cube_of_step + rounding
         total = s - step * ((2 / 3) * t - (5 / 9) * step * u)
         return 0.5 * importance * total * math.sqrt(total), unsure
     scalars[_LEVEL] = 0.0
