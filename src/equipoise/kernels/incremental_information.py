@@ -132,7 +132,7 @@ def change_keeping(
         scalars[U] + (steep * cube - old_steep * old_cube),
         scalars[A] + (factor - old_factor),
     )
-    step, moved = first * (1.0 - 0.5 * first * bend), z - old_z
+    step, moved = second_order(first, bend), z - old_z
     if abs(step) <= _CLOSE_STEP * level:
         level += step
     elif arm == int(scalars[BEST]) and level - moved + scalars[LOWEST] > 0.0:
@@ -160,7 +160,7 @@ def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray)
 def newton(kept: float, p: float, s: float, t: float, u: float, a: float) -> tuple[float, float]:
     """Return Newton's step from the level of these sums to the one that keeps the information, and F'' / F'.
 
-    The step of second order is the first, times 1 - half of the product. With F = log(kept P^2 S / A^3): F' = (2/3) (S / P - T / S), and F'' likewise from P' = S / 3, S' = -(2/3) T and
+    With F = log(kept P^2 S / A^3): F' = (2/3) (S / P - T / S), and F'' likewise from P' = S / 3, S' = -(2/3) T and
     T' = -(5/3) U.
     """
     x = kept * (p * p) * s / (a * a * a) - 1.0
@@ -171,6 +171,13 @@ def newton(kept: float, p: float, s: float, t: float, u: float, a: float) -> tup
     inverse = 1.0 / (ps * (s * s - tp))
     bend = (5 / 3) * (u * p) * ps - (2 / 3) * tp * (s * s + tp) - (1 / 3) * (s * s) * (s * s)
     return -1.5 * f * (ps * ps) * inverse, bend * inverse
+
+
+@approximate_inlined
+def second_order(first: float, bend: float) -> float:
+    """Return the step of second order, or Newton's if that is too long for it."""
+    curved = 0.5 * first * bend
+    return first * (1.0 - curved) if abs(curved) < 0.2 else first
 
 
 @approximate_inlined
@@ -186,9 +193,8 @@ def _solve(level: float, state: FloatArray, scalars: FloatArray, per_step: float
                 fill_roots(level, state)
             p, s, t, u, a, missed = _sweep(level, state)
         first, bend = newton(scalars[KEPT], p, s, t, u, a)
-        step = first * (1.0 - 0.5 * first * bend)
-        size = abs(step)
-        if size <= _SMALL_STEP * (level + scalars[LOWEST]):
+        step, size = second_order(first, bend), abs(first)
+        if size <= _SMALL_STEP * (level + scalars[LOWEST]) and size * abs(bend) <= 3.0 * _SMALL_STEP:
             scalars[LEVEL], scalars[P], scalars[S], scalars[T], scalars[U], scalars[A] = level, p, s, t, u, a
             _settle(step, 1.0 / (s - step * ((2 / 3) * t - (5 / 9) * step * u)), per_step, state)
             return True

@@ -20,7 +20,7 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate, approximate_inlined
-from equipoise.kernels.incremental_information import newton
+from equipoise.kernels.incremental_information import newton, second_order
 from equipoise.kernels.pooling import (
     ALONE,
     FRACTION,
@@ -312,14 +312,14 @@ def next_pull(
     shrinks = pooling != 0 and pulls.size > LOST
     clear, reach = False, 0.0
     if scalars[MODE] == _RATES:
-        clear = _believe_rates(t, squares_expected, shrinks, state, scalars)
+        clear = believe_rates(t, squares_expected, shrinks, state, scalars)
     elif scalars[MODE] == _SPREADS and _are_spreads_plain(pulls, std, scalars):
-        clear, reach = _believe_spreads(squares_expected, shrinks, mean, std, state, scalars)
+        clear, reach = believe_spreads(squares_expected, shrinks, mean, std, state, scalars)
     if not clear:
         return UNCLEAR
     reward_weight, unsure_odds = stated_weight, 0.0
     if information_kept > 0.0:
-        odds, unsure_odds = _odds_that_keep(information_kept, importance, reach, state, scalars)
+        odds, unsure_odds = odds_that_keep(information_kept, importance, reach, state, scalars)
         if not odds > 0.0:
             return UNCLEAR
         reward_weight = odds / (1.0 + odds)
@@ -352,13 +352,8 @@ def _are_spreads_plain(pulls: IntArray, std: FloatArray, scalars: FloatArray) ->
 
 
 @approximate_inlined
-def _believe_spreads(
-    squares_expected: float,
-    shrinks: bool,
-    mean: FloatArray,
-    std: FloatArray,
-    state: FloatArray,
-    scalars: FloatArray,
+def believe_spreads(
+    squares_expected: float, shrinks: bool, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray
 ) -> tuple[bool, float]:
     """Write the beliefs of `believe` in `kernels.pooling`; return whether they are certain, and a bound on values."""
     n_arms = mean.size
@@ -421,9 +416,7 @@ def _believe_spreads(
 
 
 @approximate_inlined
-def _believe_rates(
-    t: int, squares_expected: float, shrinks: bool, state: FloatArray, scalars: FloatArray
-) -> bool:
+def believe_rates(t: int, squares_expected: float, shrinks: bool, state: FloatArray, scalars: FloatArray) -> bool:
     """Write the beliefs of `_believe_rates` in `kernels.pooling`; return False if they are not certain."""
     n_arms = state.shape[1]
     successes = 0.0
@@ -477,7 +470,7 @@ def _weigh(reward_weight: float, coefficient: float, reach: float, unsure_odds: 
 
 
 @approximate_inlined
-def _odds_that_keep(
+def odds_that_keep(
     kept: float, importance: float, reach: float, state: FloatArray, scalars: FloatArray
 ) -> tuple[float, float]:
     """Return the odds of the weight that keeps this share of the information, and how unsure they are, relatively.
@@ -502,9 +495,9 @@ def _odds_that_keep(
             level = level if missed <= _LARGEST_MISS_TO_REFINE else 0.0
             continue
         first, bend = newton(kept, p, s, t, u, a)
-        step = first * (1.0 - 0.5 * first * bend)
+        step = second_order(first, bend)
         nearest = math.sqrt(near)  # no 1 / distance is larger
-        relative = abs(step) * nearest
+        relative = 1.3 * abs(first) * nearest
         if not relative < 0.3:
             level = 0.0
             continue
