@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 WEIGHT = 0.9
 # Little forcing: a forced step needs no solve, and with a thousand arms and forcing 0.3 half of the steps are forced.
 FORCING = 0.01
+KEPT = 0.7
+# How many times as long as with a fixed weight a step may take that solves for the weight to keep information.
+MOST_FOR_KEEPING = 1.5
 # Nanoseconds that a step may take, by policy and number of arms.
 GOALS = {
     "ForcingBalance": {5: 200, 64: 400, 1_000: 2_500},
@@ -130,13 +133,24 @@ def main() -> None:
         "PooledBalance": eq.PooledBalance(reward_weight=WEIGHT),
         "PooledBalance, windowed": recommended(WEIGHT),
     }
-    rows, ours, even = [], {}, {}
+    keeping = {
+        "ForcingBalance": eq.ForcingBalance(information_kept=KEPT, forcing=FORCING),
+        "ForcingBalance, windowed": eq.ForcingBalance(information_kept=KEPT, forcing=FORCING, tracking="windowed"),
+        "PooledBalance": eq.PooledBalance(information_kept=KEPT),
+        "PooledBalance, windowed": eq.PooledBalance(information_kept=KEPT, tracking="windowed"),
+    }
+    rows, ours, even, kept = [], {}, {}, {}
     for n_arms, steps in ((5, 4_000_000), (64, 2_000_000), (1_000, 300_000)):
         count = int(steps * scale) + 4 * n_arms
         even[n_arms] = step_time(eq.Uniform(), n_arms, count)
         for name, policy in measured.items():
             seconds = ours[name, n_arms] = step_time(policy, n_arms, count)
             rows.append([f"{name}, {n_arms:,} arms", duration(seconds), ratio(seconds, even[n_arms])])
+        if n_arms <= 64:
+            for name, policy in keeping.items():
+                seconds = kept[name, n_arms] = step_time(policy, n_arms, count)
+                what = f"{name}, information kept {KEPT}, {n_arms:,} arms"
+                rows.append([what, duration(seconds), ratio(seconds, even[n_arms])])
         rows.append([f"Uniform, {n_arms:,} arms", duration(even[n_arms]), "1x"])
     yes_or_no = eq.Bernoulli(mean=np.linspace(0.05, 0.3, 64))
     seconds = step_time(recommended(WEIGHT), 64, int(2_000_000 * scale) + 256, true=yes_or_no)
@@ -169,6 +183,10 @@ def main() -> None:
     for name, limits in GOALS.items():
         for n_arms, most in limits.items():
             verdict(f"{name} step, {n_arms:,} arms, ns", ours[name, n_arms] * 1e9, most, at_most=True)
+    for (name, n_arms), seconds in kept.items():
+        against = seconds / ours[name, n_arms]
+        what = f"{name}, information kept {KEPT} against a fixed weight, {n_arms:,} arms"
+        verdict(what, against, MOST_FOR_KEEPING, at_most=True)
     for n_arms, times in ((5, 20), (64, 40), (1_000, 250)):
         against = ours["ForcingBalance", n_arms] / even[n_arms]
         verdict(f"ForcingBalance against Uniform, {n_arms:,} arms", against, times, at_most=True)

@@ -9,8 +9,11 @@ from endurance import short_and_full
 import equipoise as eq
 from equipoise.kernels import incremental_pooling as kept
 from equipoise.kernels import play
+from equipoise.kernels.decision import WORK_ROWS
+from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.pooling import believe, expected_squares
 from equipoise.kernels.random import decision_uniform
+from equipoise.kernels.rules import AVERAGE
 from equipoise.simulation import players
 
 WINDOWED = {"tracking": "windowed"}
@@ -75,6 +78,16 @@ def policies_for(n_arms):
         forcing(reward_weight=0.3, **WINDOWED, mixing=0.0),
         forcing(reward_weight=1.0, **WINDOWED),
         forcing(reward_weight=0.9, forcing=0.1),
+        pooled(information_kept=0.9, **WINDOWED),
+        pooled(information_kept=0.5, **WINDOWED, forcing=0.0, window=3),
+        pooled(information_kept=0.1, forcing=0.0),
+        pooled(information_kept=0.01, caution=0.0, curiosity=0.0, forcing=0.0),
+        pooled(information_kept=0.7, **WINDOWED, pooling=False, first_rewards=3),
+        forcing(information_kept=0.9, forcing=0.05, tracking="ratio"),
+        forcing(information_kept=0.5, forcing=0.01),
+        forcing(information_kept=0.1, **WINDOWED, forcing=0.05),
+        forcing(information_kept=0.01, forcing=0.01, tracking="ratio"),
+        forcing(information_kept=0.99, **WINDOWED, mixing=0.0),
     ]
 
 
@@ -130,8 +143,14 @@ def test_few_steps_need_the_strict_rule(kind, n_arms):
     arms, steps = arms_of(kind, n_arms), 20_000
     turns = 4 * n_arms  # forced, in random order
     for tracking, forced in (("windowed", turns), ("marginal", 0)):
-        policy = eq.PooledBalance(reward_weight=0.9, tracking=tracking, forcing=0.0)
-        assert strict_steps(policy, arms, steps) - forced <= 0.03 * steps
+        for dial in ({"reward_weight": 0.9}, *({"information_kept": q} for q in (0.9, 0.5, 0.1))):
+            policy = eq.PooledBalance(**dial, tracking=tracking, forcing=0.0)
+            assert strict_steps(policy, arms, steps) - forced <= 0.03 * steps
+    if kind in ("gaussian", "tied", "beta"):  # spread in every arm from the second reward on
+        for tracking in ("difference", "ratio", "windowed"):
+            for q in (0.9, 0.5, 0.1, 0.01):
+                policy = eq.ForcingBalance(information_kept=q, tracking=tracking, forcing=0.01)
+                assert strict_steps(policy, arms, steps) <= 0.001 * steps
 
 
 def beliefs_to_weigh(rng, rates):
@@ -145,6 +164,20 @@ def beliefs_to_weigh(rng, rates):
         return pulls, mean, std
     std = rng.lognormal(0, rng.choice([0.05, 0.5]), n_arms)
     return pulls, 5 + rng.choice([0.01, 1.0, 10.0]) * rng.normal(size=n_arms), std
+
+
+def change_an_arm(rng, rates, curiosity, pulls, mean, std, ahead, state, scalars):
+    """Tell a random arm a reward."""
+    changed = int(rng.integers(pulls.size))
+    before = float(mean[changed]), float(std[changed])
+    count, pulls[changed] = pulls[changed], pulls[changed] + 1
+    if rates:
+        mean[changed] = (round(mean[changed] * count) + (rng.random() < 0.1)) / pulls[changed]
+        std[changed] = np.sqrt(mean[changed] * (1 - mean[changed]) * pulls[changed] / count)
+    else:
+        mean[changed] += rng.normal() * std[changed] / count
+        std[changed] *= 1 + 0.5 * rng.normal() / count
+    kept.renew(changed, *before, curiosity, 1 / pulls.size, pulls, mean, std, ahead, state, scalars)
 
 
 @pytest.mark.parametrize("rates", [False, True])
@@ -166,18 +199,9 @@ def test_gains_differ_from_the_strict_ones_by_no_more_than_they_say(rates, n_ste
         for _ in range(n_steps):
             t = int(pulls.sum()) + 1
             known = (pulls, mean, std, ahead, state, scalars)
-            arm = kept.next_pull(t, 0.0, 0, 0.0, weight, 1, expected, *known)
-            changed = int(rng.integers(n_arms))
+            arm = kept.next_pull(t, 0.0, 0, 0.0, weight, 0.0, 1 / n_arms, 1, expected, *known)
             if _ < n_steps - 1:
-                before = float(mean[changed]), float(std[changed])
-                count, pulls[changed] = pulls[changed], pulls[changed] + 1
-                if rates:
-                    mean[changed] = (round(mean[changed] * count) + (rng.random() < 0.1)) / pulls[changed]
-                    std[changed] = np.sqrt(mean[changed] * (1 - mean[changed]) * pulls[changed] / count)
-                else:
-                    mean[changed] += rng.normal() * std[changed] / count
-                    std[changed] *= 1 + 0.5 * rng.normal() / count
-                kept.renew(changed, *before, curiosity, 1 / n_arms, *known)
+                change_an_arm(rng, rates, curiosity, *known)
         if arm < 0:
             continue
         weighed += 1
@@ -194,3 +218,40 @@ def test_gains_differ_from_the_strict_ones_by_no_more_than_they_say(rates, n_ste
         sure += np.ptp(strict) > 1e4 * state[kept.UNSURE].min()
     assert weighed > 150
     assert sure > 0.9 * weighed
+
+
+@pytest.mark.parametrize("rates", [False, True])
+@pytest.mark.parametrize("information", [0.9, 0.5, 0.1, 0.01])
+def test_odds_that_keep_information_are_the_strict_ones_within_what_they_say(rates, information):
+    rng, solved, sure = np.random.default_rng(7), 0, 0
+    caution, curiosity = 2.0, 2.0
+    for _ in range(40):
+        pulls, mean, std = beliefs_to_weigh(rng, rates)
+        n_arms = pulls.size
+        state, scalars = np.empty((kept.ROWS, n_arms)), np.empty(kept.SCALARS)
+        known = (pulls, mean, std, np.empty((n_arms, 2 * kept.AHEAD)), state, scalars)
+        kept.begin(curiosity, 1 / n_arms, *known)
+        expected = expected_squares(caution, n_arms) if n_arms > 3 else 1.0
+        kept.next_pull(int(pulls.sum()) + 1, 0.0, 0, 0.0, 0.0, information, 1 / n_arms, 1, expected, *known)
+        for _ in range(10):
+            change_an_arm(rng, rates, curiosity, *known)
+            if scalars[kept.MODE] == kept.UNKNOWN:
+                break
+            reach = 0.0
+            if rates:
+                clear = kept.believe_rates(int(pulls.sum()) + 1, expected, n_arms > 3, state, scalars)
+            else:
+                clear, reach = kept.believe_spreads(expected, n_arms > 3, mean, std, state, scalars)
+            odds, unsure = kept.odds_that_keep(information, 1 / n_arms, reach, state, scalars) if clear else (0.0, 0.0)
+            if odds == 0.0:
+                continue
+            believed_mean, believed_std, share, no_floor = np.zeros((4, n_arms))
+            even, work = np.full(n_arms, 1 / n_arms), np.empty((WORK_ROWS, n_arms))
+            believe(1, caution, pulls, mean, std, np.empty((2, n_arms)), believed_mean, believed_std)
+            beliefs = (believed_mean, believed_std, even, no_floor, work, share)
+            weight = allocate_for_information(AVERAGE, information, 0.0, 0.5, *beliefs)
+            strict = weight / (1 - weight)
+            assert abs(odds - strict) <= (unsure + 1e-15 / (1 - weight)) * strict
+            solved, sure = solved + 1, sure + (unsure < 1e-4)
+    assert solved > 250
+    assert sure > 0.8 * solved

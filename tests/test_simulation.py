@@ -58,6 +58,11 @@ def policies_for(n_arms):
         eq.PooledBalance(reward_weight=1.0, floor=0.8 * shares),
         eq.PooledBalance(**W, tracking="difference", caution=0.0),
         eq.PooledBalance(**CHANCE, tracking="windowed", window=4, floor=0.5 / n_arms),
+        eq.PooledBalance(information_kept=0.5),
+        eq.PooledBalance(information_kept=0.9, tracking="windowed"),
+        eq.ForcingBalance(information_kept=0.5, forcing=0.1),
+        eq.ForcingBalance(information_kept=0.9, forcing=0.1, tracking="ratio"),
+        eq.ForcingBalance(information_kept=0.1, forcing=0.1, tracking="windowed"),
         eq.GAFS(),
         eq.GAFSMax(forcing=0.3),
         eq.UCB(scale=0.7),
@@ -156,6 +161,18 @@ def test_long_runs_of_forcing_balance_take_the_same_decisions(weight, horizon):
     for tracking in ("difference", "ratio"):
         policy = eq.ForcingBalance(reward_weight=weight, forcing=0.2, tracking=tracking)
         assert_same_as_asking(policy, FIVE, horizon, seed=8, replications=1)
+
+
+@pytest.mark.parametrize("horizon", short_and_full(1000, 2500))
+@pytest.mark.parametrize("kept", [0.99, 0.9, 0.5, 0.1, 0.01])
+def test_so_do_long_runs_that_keep_information(kept, horizon):
+    for tracking in ("difference", "ratio", "windowed"):
+        policy = eq.ForcingBalance(information_kept=kept, forcing=0.2, tracking=tracking)
+        assert_same_as_asking(policy, FIVE, horizon, seed=8, replications=1)
+    for tracking in ("marginal", "windowed"):
+        assert_same_as_asking(
+            eq.PooledBalance(information_kept=kept, tracking=tracking), FIVE, horizon, seed=8, replications=1
+        )
 
 
 def test_every_policy_of_the_package_is_compared():
@@ -310,6 +327,8 @@ SOME_POLICIES = [
     eq.ForcingBalance(reward_weight=0.6, tracking="windowed"),
     eq.PooledBalance(reward_weight=0.9, floor=0.05),
     eq.PooledBalance(reward_weight=0.6, tracking="windowed"),
+    eq.ForcingBalance(information_kept=0.7, forcing=0.2),
+    eq.PooledBalance(information_kept=0.7, tracking="windowed"),
     eq.UCB(),
     CuriousCompiled(),
 ]

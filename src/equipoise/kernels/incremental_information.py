@@ -20,7 +20,6 @@ from equipoise.kernels.incremental_solver import (
     COUNT,
     FACTOR,
     GAP,
-    LARGEST_MISS_SQUARED,
     MAX_SWEEPS,
     ROOT,
     SCORE,
@@ -33,21 +32,24 @@ from equipoise.kernels.information import allocate_for_information
 from equipoise.kernels.rules import AVERAGE
 from equipoise.kernels.solver import inverse_cube_roots
 
-LEVEL, REFERENCE, BEST, KEPT, P, S, T, U, A = range(9)
-SCALARS = 9
-"""Entries of the scalars: level, mean whose gap is 0, best arm, share of the information to keep, and the sums."""
+LEVEL, REFERENCE, BEST, LOWEST, KEPT, P, S, T, U, A = range(10)
+SCALARS = 10
+"""Entries of the scalars: level, mean whose gap is 0, best arm, a gap that none is below, share of the information to
+keep, and the sums."""
 
 MOST_KEPT, MOST_KEPT_BY_RATIO = 0.999, 0.95
 """Closer to 1 the level loses digits. Shares lose few, but small ones more relative to their size."""
 
 # Outside these, powers of spreads and distances might leave the range of doubles.
 _SMALL, _LARGE = 1e-20, 1e20
-# The cube of this relative step, which the series for the last step drops, is below 1e-14; no distance is below half of
-# the level.
+# The cube of this relative step, which the series for the last step drops, is below 1e-14.
 _SMALL_STEP = 1e-5
-# Up to this relative step the roots of the sweep before are good guesses.
+# With every |miss| below 6e-3 the fifth-order correction of a root is right to 1e-14, and with every one below 0.1 a
+# second correction is.
+_LARGEST_MISS_SQUARED, _LARGEST_MISS_TO_REFINE = 4e-5, 1e-2
+# Up to this relative step the sums lead close to the new level.
 _CLOSE_STEP = 0.05
-# After a longer step, start from scratch.
+# Instead of a longer step, start from scratch.
 _LONGEST_STEP = 0.3
 
 
@@ -84,7 +86,8 @@ def start_keeping(
     level = cost / (state[SHARE, best] * math.sqrt(state[SHARE, best]))
     if not _SMALL < level < _LARGE:
         return False
-    scalars[LEVEL], scalars[REFERENCE], scalars[BEST], scalars[KEPT] = level, mean[best], best, kept
+    scalars[LEVEL], scalars[REFERENCE], scalars[BEST] = level, mean[best], best
+    scalars[LOWEST], scalars[KEPT] = 0.0, kept
     for i in range(n_arms):
         state[GAP, i] = mean[best] - mean[i]
         state[SCRATCH, i] = std[i]
@@ -107,7 +110,8 @@ def change_keeping(
     gap = scalars[REFERENCE] - mean[arm]
     state[GAP, arm] = gap
     # Keep measuring gaps from the same mean while that costs no digits, as in `kernels.incremental_solver`.
-    if gap < -0.5 * level or state[GAP, int(scalars[BEST])] > 0.5 * level:
+    scalars[LOWEST] = min(scalars[LOWEST], gap)
+    if scalars[LOWEST] < -0.5 * level or state[GAP, int(scalars[BEST])] > 0.5 * level:
         _refer_to_the_best(mean, state, scalars)
         gap, level = state[GAP, arm], scalars[LEVEL]
     z = level + gap
@@ -120,7 +124,7 @@ def change_keeping(
     cube, old_cube = y * y * y, old_y * old_y * old_y
     steep, old_steep = share * cube, old_share * old_cube
     state[FACTOR, arm], state[ROOT, arm], state[COST_ROOT, arm] = factor, y, cost_root
-    step = _step_from(
+    first, bend = newton(
         scalars[KEPT],
         scalars[P] + (share * z - old_share * old_z),
         scalars[S] + (share - old_share),
@@ -128,11 +132,15 @@ def change_keeping(
         scalars[U] + (steep * cube - old_steep * old_cube),
         scalars[A] + (factor - old_factor),
     )
-    if not abs(step) <= _LONGEST_STEP * level:
+    step, moved = second_order(first, bend), z - old_z
+    if abs(step) <= _CLOSE_STEP * level:
+        level += step
+    elif arm == int(scalars[BEST]) and level - moved + scalars[LOWEST] > 0.0:
+        level -= moved  # where the best arm alone has most of a sum, its distance stays about the same
+    elif abs(step) <= _LONGEST_STEP * level:
+        level += step
+    else:
         return False
-    level += step
-    if not abs(step) <= _CLOSE_STEP * level:
-        fill_roots(level, state)
     return _solve(level, state, scalars, per_step)
 
 
@@ -145,12 +153,12 @@ def _refer_to_the_best(mean: FloatArray, state: FloatArray, scalars: FloatArray)
     for i in range(mean.size):
         state[GAP, i] = mean[best] - mean[i]
     scalars[LEVEL] -= mean[best] - scalars[REFERENCE]
-    scalars[REFERENCE], scalars[BEST] = mean[best], best
+    scalars[REFERENCE], scalars[BEST], scalars[LOWEST] = mean[best], best, 0.0
 
 
 @approximate_inlined
-def _step_from(kept: float, p: float, s: float, t: float, u: float, a: float) -> float:
-    """Return the step of second order from the level of these sums to the one that keeps the information.
+def newton(kept: float, p: float, s: float, t: float, u: float, a: float) -> tuple[float, float]:
+    """Return Newton's step from the level of these sums to the one that keeps the information, and F'' / F'.
 
     With F = log(kept P^2 S / A^3): F' = (2/3) (S / P - T / S), and F'' likewise from P' = S / 3, S' = -(2/3) T and
     T' = -(5/3) U.
@@ -162,8 +170,14 @@ def _step_from(kept: float, p: float, s: float, t: float, u: float, a: float) ->
     # F' is (2/3) (S^2 - T P) / (P S), and F'' / F' is `bend` times `inverse`.
     inverse = 1.0 / (ps * (s * s - tp))
     bend = (5 / 3) * (u * p) * ps - (2 / 3) * tp * (s * s + tp) - (1 / 3) * (s * s) * (s * s)
-    first = -1.5 * f * (ps * ps) * inverse
-    return first * (1.0 - 0.5 * first * bend * inverse)
+    return -1.5 * f * (ps * ps) * inverse, bend * inverse
+
+
+@approximate_inlined
+def second_order(first: float, bend: float) -> float:
+    """Return the step of second order, or Newton's if that is too long for it."""
+    curved = 0.5 * first * bend
+    return first * (1.0 - curved) if abs(curved) < 0.2 else first
 
 
 @approximate_inlined
@@ -174,20 +188,19 @@ def _solve(level: float, state: FloatArray, scalars: FloatArray, per_step: float
     """
     for _ in range(MAX_SWEEPS):
         p, s, t, u, a, missed = _sweep(level, state)
-        if not missed <= LARGEST_MISS_SQUARED:
-            fill_roots(level, state)
+        if not missed <= _LARGEST_MISS_SQUARED:
+            if not missed <= _LARGEST_MISS_TO_REFINE:
+                fill_roots(level, state)
             p, s, t, u, a, missed = _sweep(level, state)
-        step = _step_from(scalars[KEPT], p, s, t, u, a)
-        size = abs(step)
-        if size <= _SMALL_STEP * level:
+        first, bend = newton(scalars[KEPT], p, s, t, u, a)
+        step, size = second_order(first, bend), abs(first)
+        if size <= _SMALL_STEP * (level + scalars[LOWEST]) and size * abs(bend) <= 3.0 * _SMALL_STEP:
             scalars[LEVEL], scalars[P], scalars[S], scalars[T], scalars[U], scalars[A] = level, p, s, t, u, a
             _settle(step, 1.0 / (s - step * ((2 / 3) * t - (5 / 9) * step * u)), per_step, state)
             return True
         if not size <= _LONGEST_STEP * level:
             return False
         level += step
-        if size > _CLOSE_STEP * level:
-            fill_roots(level, state)
     return False
 
 
@@ -198,7 +211,7 @@ def _sweep(level: float, state: FloatArray) -> tuple[float, float, float, float,
     for i in range(state.shape[1]):
         y, z, factor = state[ROOT, i], level + state[GAP, i], state[FACTOR, i]
         h = 1.0 - z * (y * y * y)
-        y += y * h * (1 / 3 + h * (2 / 9 + h * (14 / 81 + h * (35 / 243))))
+        y += y * h * (1 / 3 + h * (2 / 9 + h * (14 / 81 + h * (35 / 243 + h * (91 / 729)))))
         square = y * y
         cube = square * y
         share = factor * square

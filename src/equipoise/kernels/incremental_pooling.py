@@ -20,6 +20,7 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate, approximate_inlined
+from equipoise.kernels.incremental_information import newton, second_order
 from equipoise.kernels.pooling import (
     ALONE,
     FRACTION,
@@ -34,6 +35,7 @@ from equipoise.kernels.pooling import (
     ROOT_OF_TWO,
     TAILS,
 )
+from equipoise.kernels.solver import inverse_cube_roots
 
 UNCLEAR = -1
 """Returned instead of an arm where only the strict rule can decide."""
@@ -46,7 +48,9 @@ _VALUE, _VARIANCE, _NOISE, _WEIGHT, GAIN, SLOPE, UNSURE, _HIGHEST = range(8, 16)
 gain + slope * coefficient, plus or minus half of what is unsure; the highest gain within the window."""
 _PLACE, _CANDIDATE_GAIN, _CANDIDATE_SLOPE, _CANDIDATE_UNSURE, _PULLED = range(16, 21)
 """The same for the arms that can be best, next to each other."""
-ROWS = 21
+_UNSURE_SPREAD, _DISTANCE_ROOT, _SPREAD_ROOT = range(21, 24)
+"""How unsure a spread is, relative to it. To keep information: distance^(-1/3) and spread^(-1/3)."""
+ROWS = 24
 
 AHEAD = 16
 """Pulls of an arm whose worth is known in advance, a power of 2; a window must be shorter."""
@@ -66,13 +70,15 @@ AHEAD = 16
     _BETWEEN,
     _BAR,
     _MARGIN,
-) = range(14)
-SCALARS = 14
+    _BEST,
+    _LEVEL,
+) = range(16)
+SCALARS = 16
 """Entries of the scalars. How rewards look (below); the success they share; the first arm with a mean, which determines
 it; an arm whose rewards are no successes of that size; numbers of arms out of range and without spread; the arms of
 largest spread and next; a spread that none is below; of the last step the centre of logarithms, the origin of means and
 the variance between means in multiples of the least; the gain that arms need to be looked at, and how far that is below
-the last best ones."""
+the last best ones; to keep information, an arm with about the largest mean, and its distance, 0 if there is none."""
 
 UNKNOWN, _RATES, _SPREADS, _NEITHER = 0.0, 1.0, 2.0, 3.0
 """How rewards look: failures and successes; neither the one nor the other, for certain; or hard to tell."""
@@ -93,6 +99,11 @@ _MOST_NOISE_RATIO = 3e4
 _SMALL, _LARGE = 1e-20, 1e20
 _MANY_PULLS = 1e8
 _NO_BAR = -1e300
+# With every |miss| below 3e-3 the correction of a root is right to 1e-13, and with every one below 0.1 a second one is.
+_LARGEST_MISS_SQUARED, _LARGEST_MISS_TO_REFINE = 1e-5, 1e-2
+# What a last step to the odds may leave, relative to them; and how far they may be moved by what is unsure.
+_SMALL_LEFT, _SMALL_CHANGE = 1e-9, 0.01
+_MOST_STEPS_FROM_SCRATCH = 60
 
 
 @approximate
@@ -117,6 +128,7 @@ def begin(
     scalars[MODE] = UNKNOWN
     scalars[_CENTRE], scalars[_ORIGIN], scalars[_BETWEEN] = state[LOGARITHM, 0], mean[0], 1.0
     scalars[_BAR], scalars[_MARGIN] = _NO_BAR, 0.0
+    scalars[_BEST], scalars[_LEVEL] = 0.0, 0.0
 
 
 @approximate_inlined
@@ -278,7 +290,9 @@ def next_pull(
     uniform: float,
     window: int,
     mixing: float,
-    reward_weight: float,
+    stated_weight: float,
+    information_kept: float,
+    importance: float,
     pooling: int,
     squares_expected: float,
     pulls: IntArray,
@@ -290,21 +304,27 @@ def next_pull(
 ) -> int:
     """Return the arm of step t: the best pull if `window` is 0, otherwise one drawn from the next best; or `UNCLEAR`.
 
+    The weight is the stated one if `information_kept` is 0, otherwise the one that keeps that information.
     `squares_expected` is `expected_squares` of the caution and the number of arms.
     """
     if scalars[MODE] == UNKNOWN:
         _see_rewards(pulls, mean, std, state, scalars)
-    last = t + max(window, 1) - 1
-    highest_coefficient = 0.5 * (1.0 - reward_weight) * last * math.sqrt(last)
     shrinks = pooling != 0 and pulls.size > LOST
+    clear, reach = False, 0.0
     if scalars[MODE] == _RATES:
-        clear = _weigh_rates(t, reward_weight, highest_coefficient, squares_expected, shrinks, state, scalars)
+        clear = believe_rates(t, squares_expected, shrinks, state, scalars)
     elif scalars[MODE] == _SPREADS and _are_spreads_plain(pulls, std, scalars):
-        clear = _weigh_spreads(reward_weight, highest_coefficient, squares_expected, shrinks, mean, std, state, scalars)
-    else:
-        clear = False
+        clear, reach = believe_spreads(squares_expected, shrinks, mean, std, state, scalars)
     if not clear:
         return UNCLEAR
+    reward_weight, unsure_odds = stated_weight, 0.0
+    if information_kept > 0.0:
+        odds, unsure_odds = odds_that_keep(information_kept, importance, reach, state, scalars)
+        if not odds > 0.0:
+            return UNCLEAR
+        reward_weight = odds / (1.0 + odds)
+    last = t + max(window, 1) - 1
+    _weigh(reward_weight, 0.5 * (1.0 - reward_weight) * last * math.sqrt(last), reach, unsure_odds, state)
     n_candidates = _best_pulls(t, max(window, 1), reward_weight, pulls, mean, std, ahead, state, scalars)
     if n_candidates == 0:
         return UNCLEAR
@@ -332,17 +352,10 @@ def _are_spreads_plain(pulls: IntArray, std: FloatArray, scalars: FloatArray) ->
 
 
 @approximate_inlined
-def _weigh_spreads(
-    reward_weight: float,
-    coefficient: float,
-    squares_expected: float,
-    shrinks: bool,
-    mean: FloatArray,
-    std: FloatArray,
-    state: FloatArray,
-    scalars: FloatArray,
-) -> bool:
-    """Write gains by the beliefs of `believe` in `kernels.pooling`; return False if they are not certain."""
+def believe_spreads(
+    squares_expected: float, shrinks: bool, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray
+) -> tuple[bool, float]:
+    """Write the beliefs of `believe` in `kernels.pooling`; return whether they are certain, and a bound on values."""
     n_arms = mean.size
     centre = scalars[_CENTRE]
     total, squares, total_noise = 0.0, 0.0, 0.0
@@ -381,44 +394,30 @@ def _weigh_spreads(
             LEAST_DISTANCE, squares_expected, state, scalars
         )
         if not clear:
-            return False
+            return False, 0.0
     else:
         for i in range(n_arms):
             reach += state[_VALUE, i] * state[_VALUE, i]
             state[_WEIGHT, i] = 0.0
         reach = math.sqrt(reach)
-    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
     for i in range(n_arms):
         weight = state[_WEIGHT, i]
         part = state[_NOISE, i] * weight * (1.0 - step * weight * (1.0 - step * weight))
         moved = part * (centre - state[_VALUE, i])
-        value = reward_weight * (state[_VALUE, i] + moved)
-        spread = math.sqrt(state[_VARIANCE, i])
-        gain = value + reward_weight * state[HOPE, i] * spread
-        slope = state[LACK, i] * spread
-        size = reward_weight * reach + abs(gain) + coefficient * slope
-        doubt = reward_weight * (unsure_between * abs(moved) + unsure_centre * part) + rounding * size
-        state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
-        state[GAIN, i], state[SLOPE, i], state[UNSURE, i] = gain + doubt, slope, 2.0 * doubt
-        state[_HIGHEST, i] = gain + doubt + coefficient * slope
+        state[_VALUE, i] += moved
+        state[_VARIANCE, i] = math.sqrt(state[_VARIANCE, i])
+        state[UNSURE, i] = unsure_between * abs(moved) + unsure_centre * part
+        state[_UNSURE_SPREAD, i] = 0.0
     if abs(centre) > 0.1 * reach:
         # Gains are measured from another origin from now on.
         scalars[_ORIGIN] = origin + centre / inverse_unit
         scalars[_BAR] = _NO_BAR
-    return True
+    return True, reach
 
 
 @approximate_inlined
-def _weigh_rates(
-    t: int,
-    reward_weight: float,
-    coefficient: float,
-    squares_expected: float,
-    shrinks: bool,
-    state: FloatArray,
-    scalars: FloatArray,
-) -> bool:
-    """Write gains by the beliefs of `_believe_rates` in `kernels.pooling`; return False if they are not certain."""
+def believe_rates(t: int, squares_expected: float, shrinks: bool, state: FloatArray, scalars: FloatArray) -> bool:
+    """Write the beliefs of `_believe_rates` in `kernels.pooling`; return False if they are not certain."""
     n_arms = state.shape[1]
     successes = 0.0
     for i in range(n_arms):
@@ -439,7 +438,6 @@ def _weigh_rates(
         for i in range(n_arms):
             state[_WEIGHT, i] = 0.0
     sign = 1.0 if scalars[_SUCCESS] > 0.0 else -1.0
-    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
     for i in range(n_arms):
         weight = state[_WEIGHT, i]
         part = state[_NOISE, i] * weight * (1.0 - step * weight * (1.0 - step * weight))
@@ -448,18 +446,176 @@ def _weigh_rates(
         rate = typical + value
         variance = rate * (1.0 - rate)
         variance = variance if variance > 1e-30 else 1e-30
-        spread = math.sqrt(variance)
-        value *= sign * reward_weight
-        hope = reward_weight * state[HOPE, i] * spread
-        slope = state[LACK, i] * spread
+        unsure = unsure_between * abs(moved) + unsure_centre * part + _RATE_ROUNDING
+        state[_VALUE, i], state[_VARIANCE, i], state[UNSURE, i] = sign * value, math.sqrt(variance), unsure
         # A rate that is unsure makes the spread unsure too: by half of that, divided by the variance.
-        unsure_rate = unsure_between * abs(moved) + unsure_centre * part + _RATE_ROUNDING
-        of_spread = hope + coefficient * slope
-        doubt = unsure_rate * (reward_weight + of_spread / variance) + rounding * (abs(value) + of_spread)
-        state[_VALUE, i], state[_VARIANCE, i] = value + doubt, spread
+        state[_UNSURE_SPREAD, i] = unsure / variance
+    return True
+
+
+@approximate_inlined
+def _weigh(reward_weight: float, coefficient: float, reach: float, unsure_odds: float, state: FloatArray) -> None:
+    """Write gains by the beliefs, for odds of the weight that may be wrong by this much, relative to them."""
+    n_arms = state.shape[1]
+    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
+    of_reward = rounding + unsure_odds
+    for i in range(n_arms):
+        spread, slope = state[_VARIANCE, i], state[LACK, i] * state[_VARIANCE, i]
+        value, hope = reward_weight * state[_VALUE, i], reward_weight * state[HOPE, i] * spread
+        doubt = reward_weight * (state[UNSURE, i] + rounding * reach) + of_reward * (abs(value) + hope)
+        doubt += state[_UNSURE_SPREAD, i] * (hope + coefficient * slope) + rounding * coefficient * slope
+        state[_VALUE, i] = value + doubt
         state[GAIN, i], state[SLOPE, i], state[UNSURE, i] = value + hope + doubt, slope, 2.0 * doubt
         state[_HIGHEST, i] = value + hope + doubt + coefficient * slope
-    return True
+
+
+@approximate_inlined
+def odds_that_keep(
+    kept: float, importance: float, reach: float, state: FloatArray, scalars: FloatArray
+) -> tuple[float, float]:
+    """Return the odds of the weight that keeps this share of the information, and how unsure they are, relatively.
+
+    See `kernels.incremental_information` for the equation; here every belief may have changed since the last step. The
+    odds are 0 where they are not certain.
+    """
+    n_arms = state.shape[1]
+    rounding = _ROUNDING + _ROUNDING_PER_ARM * n_arms
+    level, started = scalars[_LEVEL], False
+    for _ in range(_MAX_STEPS):
+        if not level > 0.0:
+            if started:
+                break
+            started = True
+            level = _level_from_scratch(kept, state, scalars)
+            if not level > 0.0:
+                break
+        top = state[_VALUE, int(scalars[_BEST])] + level
+        p, s, t, u, a, near, missed = _sweep(top, state)
+        if missed > _LARGEST_MISS_SQUARED:
+            level = level if missed <= _LARGEST_MISS_TO_REFINE else 0.0
+            continue
+        first, bend = newton(kept, p, s, t, u, a)
+        step = second_order(first, bend)
+        nearest = math.sqrt(near)  # no 1 / distance is larger
+        relative = 1.3 * abs(first) * nearest
+        if not relative < 0.3:
+            level = 0.0
+            continue
+        cube_of_step = relative * relative * relative
+        slope = s / p - t / s
+        # What the step leaves of F is below 1.3 cubes; and that of the quadratic equation it solves.
+        left = 4.0 * cube_of_step / abs(slope) + abs(first) * (first * bend) * (first * bend)
+        if left * t > _SMALL_LEFT * s or relative > 0.05:
+            level += step
+            continue
+        scalars[_LEVEL] = level + step
+        # By how much the logarithm of the odds changes with each value and with each logarithm of a spread, given that
+        # the level goes along: d log S = (sum s_i d log f_i) - (2/3) (sum s_i d z_i / z_i) with shares s_i.
+        steepness, along = abs(slope), t / s / slope
+        by_value, mean_cube = 1.0 / (p * steepness), t / s
+        by_first, by_second, by_factor = 2.0 / p, 1.0 / s, 3.0 / a
+        best = int(scalars[_BEST])
+        of_best = state[UNSURE, best] + rounding * (reach + abs(state[_VALUE, best]))
+        unsure, roughly, moved, squares = 0.0, 0.0, 0.0, 0.0
+        for i in range(n_arms):
+            y, value = state[_DISTANCE_ROOT, i], state[_VALUE, i]
+            cube, factor = y * y * y, state[_VARIANCE, i] * state[_SPREAD_ROOT, i]
+            share = factor * (y * y)
+            of_value = state[UNSURE, i] + rounding * (reach + abs(value))
+            of_spread = state[_UNSURE_SPREAD, i] + rounding
+            of_gap = 0.0 if i == best else of_value + of_best
+            first_part, factor_part = share * ((top - value) * by_first + by_second), factor * by_factor
+            unsure += abs(share * (mean_cube - cube)) * by_value * of_value
+            unsure += abs(share * by_second + along * (first_part - factor_part)) * of_spread
+            roughly += share * (mean_cube + cube) * by_value * of_gap
+            roughly += (share * by_second - along * (first_part + factor_part)) * of_spread
+            moved += share * (1.0 / p + cube / s) * of_gap + (first_part + factor_part) * of_spread
+            squares += of_gap * of_gap * (cube * cube) + of_spread * of_spread
+        # That is right to first order. Distances from a level that is measured from the best mean move by `furthest`,
+        # relative to them, which changes the factors of what is unsure in proportion, and the slope by more.
+        furthest = moved / steepness * nearest + math.sqrt(squares)
+        furthest *= (s / p + mean_cube) / steepness
+        if not furthest < _SMALL_CHANGE:
+            break
+        unsure = 1.2 * unsure + 10.0 * furthest * roughly
+        unsure += 1.5 * abs(along) * rounding + left * t / s + 4.0 * cube_of_step + rounding
+        total = s - step * ((2 / 3) * t - (5 / 9) * step * u)
+        return 0.5 * importance * total * math.sqrt(total), unsure
+    scalars[_LEVEL] = 0.0
+    return 0.0, 0.0
+
+
+@approximate_inlined
+def _sweep(top: float, state: FloatArray) -> tuple[float, float, float, float, float, float, float]:
+    """Refine every root; return the sums of `kernels.incremental_information`, and of 1 / z^2 and squared misses."""
+    p, s, t, u, a, near, missed = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(state.shape[1]):
+        y, x = state[_DISTANCE_ROOT, i], state[_SPREAD_ROOT, i]
+        z, spread = top - state[_VALUE, i], state[_VARIANCE, i]
+        h, g = 1.0 - z * (y * y * y), 1.0 - spread * (x * x * x)
+        y += y * h * (1 / 3 + h * (2 / 9 + h * (14 / 81 + h * (35 / 243))))
+        x += x * g * (1 / 3 + g * (2 / 9 + g * (14 / 81 + g * (35 / 243))))
+        state[_DISTANCE_ROOT, i], state[_SPREAD_ROOT, i] = y, x
+        factor, cube = spread * x, y * y * y
+        share = factor * (y * y)
+        p += share * z
+        s += share
+        t += share * cube
+        u += share * cube * cube
+        a += factor
+        near += cube * cube
+        missed += h * h + g * g
+    return p, s, t, u, a, near, missed
+
+
+@approximate
+def _level_from_scratch(kept: float, state: FloatArray, scalars: FloatArray) -> float:
+    """Return the distance of the best arm within a thousandth, or 0; write roots. See `kernels.information`."""
+    n_arms, distance, factor = state.shape[1], state[_NOISE], state[_WEIGHT]
+    inverse_cube_roots(state[_VARIANCE], state[_SPREAD_ROOT])
+    best, a, first, second = 0, 0.0, 0.0, 0.0
+    for i in range(n_arms):
+        best = i if state[_VALUE, i] > state[_VALUE, best] else best
+    for i in range(n_arms):
+        factor[i] = state[_VARIANCE, i] * state[_SPREAD_ROOT, i]
+        gap = state[_VALUE, best] - state[_VALUE, i]
+        a += factor[i]
+        first += factor[i] * gap
+        second += factor[i] * gap * gap
+    scalars[_BEST] = best
+    excess = 1.0 / kept - 1.0
+    variance = (second - first * first / a) / a
+    if not variance > 1e-30:
+        return 0.0
+    level, low, high = math.sqrt(variance / (3.0 * excess)), 0.0, 1e300
+    for _ in range(_MOST_STEPS_FROM_SCRATCH):
+        for i in range(n_arms):
+            distance[i] = level + (state[_VALUE, best] - state[_VALUE, i])
+        inverse_cube_roots(distance, state[_DISTANCE_ROOT])
+        p, s, t = 0.0, 0.0, 0.0
+        for i in range(n_arms):
+            y = state[_DISTANCE_ROOT, i]
+            share = factor[i] * y * y
+            p += share * distance[i]
+            s += share
+            t += share * (y * y * y)
+        now = p * p * s / (a * a * a) - 1.0
+        if now > excess:
+            low = level
+        else:
+            high = level
+        following = -1.0
+        if now > 0.0:
+            slope = (1.0 + now) * (2 / 3) * (s / p - t / s)
+            following = level - 2.0 * now / slope * (math.sqrt(now / excess) - 1.0)
+        if abs(following - level) <= 1e-3 * level:
+            return level
+        if not low < following < high:
+            following = 8.0 * level if high == 1e300 else 0.125 * level if low == 0.0 else math.sqrt(low * high)
+        if not 1e-15 < following < 1e15:
+            break
+        level = following
+    return 0.0
 
 
 @approximate_inlined

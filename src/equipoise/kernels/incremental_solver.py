@@ -26,7 +26,7 @@ SCALARS = 6
 """Entries of its scalars: level, 1 / slope of the shares' sum, mean whose gap is 0, cost per std, weight, best arm."""
 
 # With every |miss| below 1e-3 the fourth-order correction of a root is right to rounding.
-LARGEST_MISS_SQUARED = 1e-6
+_LARGEST_MISS_SQUARED = 1e-6
 # The cube of this relative step, which the series for the last step drops, is below the rounding of a double.
 _SMALL_STEP = 4e-6
 # Below this relative step the series is also the better guess; Newton's step is right from anywhere.
@@ -193,7 +193,7 @@ def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: F
         if not close:
             fill_roots(level, state)
         total, steepness, bend, missed = _sweep(level, state)
-        if not missed <= LARGEST_MISS_SQUARED:
+        if not missed <= _LARGEST_MISS_SQUARED:
             fill_roots(level, state)
             total, steepness, bend, missed = _sweep(level, state)
         inverse = 1.0 / steepness

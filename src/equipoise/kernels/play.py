@@ -192,7 +192,8 @@ def advance(
     drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
     window = int(rule.window) if drawn else 0
     pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and window < AHEAD and n_arms > 1
-    pooling = pooling and rule.criterion == STATED_WEIGHT
+    pooling = pooling and (rule.criterion == STATED_WEIGHT or (keeping and rule.power == 0.5))
+    information_kept = rule.information_kept if keeping else 0.0
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             kept_up, pooling = False, False
@@ -230,6 +231,8 @@ def advance(
                     window,
                     rule.mixing,
                     weight,
+                    information_kept,
+                    importance[0],
                     rule.pooling,
                     squares_expected,
                     pulls,
