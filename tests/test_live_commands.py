@@ -665,7 +665,7 @@ def test_a_file_sets_the_dial_and_options_set_it_instead(run: Runner) -> None:
     for text, message in (
         ("information_kept = 7\n", "information_kept must be in (0, 1]; got 7"),
         ('policy = "ForcingBalance"\ninformation_kept = 7\n', "information_kept must be in (0, 1]; got 7"),
-        (best + "reward_weight = 0.5\n", "give a reward_weight or information_kept, not both; got both (0.5 and 0.7)"),
+        (best + "reward_weight = 0.5\n", "give either reward_weight or information_kept; got both (0.5 and 0.7)"),
         ("half_width = 0.01\nunits = 100\n", "half_width must be at least 0.1387 for 100 units; got 0.01"),
     ):
         Path("x.toml").write_text(beginning + text)

@@ -542,7 +542,7 @@ def test_parameters_left_out_of_json_keep_their_defaults():
         ({"name": "CompiledPolicy"}, "unknown policy 'CompiledPolicy'"),
         ({"name": "UCB", "alpha": 1}, "UCB has no parameter alpha; allowed are scale"),
         ({"name": "Uniform", "alpha": 1}, "Uniform has no parameter alpha; allowed are none"),
-        ({"name": "ForcingBalance"}, "give a reward_weight or information_kept, not both; got neither"),
+        ({"name": "ForcingBalance"}, "give either reward_weight or information_kept; got neither"),
         ({"scale": 1}, "a policy must be an object with a name"),
         ([1], "a policy must be an object with a name"),
         ({"name": "ForcingBalance", "reward_weight": 0.5, "objective": {"name": "Huber"}}, "unknown objective 'Huber'"),

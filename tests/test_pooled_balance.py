@@ -578,7 +578,7 @@ def test_a_weight_is_all_that_an_experiment_needs():
     made = eq.Experiment.create("memory:", "x", arms=["a", "b"], reward_weight=0.8, seed=1)
     assert made.configuration.policy == recommended(0.8) == eq.PooledBalance(reward_weight=0.8, tracking="windowed")
     for wrong, message in (
-        ({}, "give a reward_weight or information_kept, not both; got neither"),
+        ({}, "give either reward_weight or information_kept; got neither"),
         ({"policy": eq.Uniform(), "reward_weight": 0.5}, "give a policy or reward_weight, .* got both"),
     ):
         with pytest.raises(eq.InvalidInput, match=message):

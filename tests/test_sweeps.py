@@ -215,7 +215,7 @@ NAMES = "known are "
         (
             "reward_weight = [0.5, 0.9]\n",
             "",
-            "policies[0]: give a reward_weight or information_kept, not both; got neither",
+            "policies[0]: give either reward_weight or information_kept; got neither",
         ),
         ("[0.3, 1.0]", '"much"', "policies[0].forcing must be a number; got 'much'"),
         ("[0.3, 1.0]", "[0.3, -1.0]", "policies[0].forcing must be in [0, inf); got -1.0"),

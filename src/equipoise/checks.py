@@ -129,7 +129,7 @@ def one_dial(reward_weight: Any, information_kept: Any) -> None:
     """Raise unless exactly one of the two is given."""
     if (reward_weight is None) == (information_kept is None):
         got = "neither" if reward_weight is None else f"both ({reward_weight!r} and {information_kept!r})"
-        raise InvalidInput(f"give a reward_weight or information_kept, not both; got {got}", hint=Hint.SET_DIAL)
+        raise InvalidInput(f"give either reward_weight or information_kept; got {got}", hint=Hint.SET_DIAL)
 
 
 def share_kept(name: str, information_kept: Any) -> float:

@@ -418,7 +418,17 @@ def what_if(
         now_kept, words = found.present_information[about], ABOUT_WORDS[about]
         print(f"{head:15}  {100 * now_kept:.0f}% -> {100 * kept:.0f}% kept about {words}")
         head = ""
+    asked = found.dial.get("information_kept")
+    if asked is not None and abs(found.information[found.dial["information_about"]] - asked) > _NOTABLE:
+        print(
+            "\nThe last lines measure the shares by the estimates so far. The policy does not take these at face value: it"
+            "\nallows for their noise, and floors count too. The two come together as rewards come in."
+        )
     sys.stdout.flush()
+
+
+_NOTABLE = 0.02
+"""From what difference on between the information asked for and measured the difference is explained."""
 
 
 def copy(
