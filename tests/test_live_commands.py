@@ -613,12 +613,16 @@ def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experi
     lines = run("what-if", "exam", *arguments).out.splitlines()
     assert lines[0].split() == ["arm", "now", "then"]
     assert lines[5:7] == ["now   reward weight 0.6", "then  50% of the information kept about every arm"]
-    assert lines[-3].startswith("information  ")
-    assert [line.partition(" about ")[2] for line in lines[-3:]] == [
+    first = next(i for i, line in enumerate(lines) if line.startswith("information  "))
+    assert [line.partition(" about ")[2] for line in lines[first : first + 3]] == [
         "the arms on average",
         "every arm",
         "which arm is best",
     ]
+    assert abs(other.information["every-arm"] - 0.5) > 0.02
+    assert lines[first + 4].startswith("The last lines measure the shares by the estimates so far.")
+    exact = run("what-if", "exam", "--information-kept", 1).out
+    assert "The last lines" not in exact or abs(exam.what_if(information_kept=1).information["average"] - 1) > 0.02
     turned = "exam: 50% of the information kept about every arm; it was reward weight 0.6\n"
     assert run("dial", "exam", *arguments).out == turned
     assert exam.status().information_kept == 0.5

@@ -212,11 +212,7 @@ NAMES = "known are "
         ),
         ("[0.5, 0.9]", "[0.5, 1.9]", "policies[0].reward_weight must be in [0, 1]; got 1.9"),
         ("[0.5, 0.9]", "[]", "policies[0].reward_weight must be a value or a list of values; got an empty list"),
-        (
-            "reward_weight = [0.5, 0.9]\n",
-            "",
-            "policies[0]: give either reward_weight or information_kept; got neither",
-        ),
+        ("reward_weight = [0.5, 0.9]\n", "", "policies[0]: give either reward_weight or information_kept; got neither"),
         ("[0.3, 1.0]", '"much"', "policies[0].forcing must be a number; got 'much'"),
         ("[0.3, 1.0]", "[0.3, -1.0]", "policies[0].forcing must be in [0, inf); got -1.0"),
         (

@@ -421,8 +421,8 @@ def what_if(
     asked = found.dial.get("information_kept")
     if asked is not None and abs(found.information[found.dial["information_about"]] - asked) > _NOTABLE:
         print(
-            "\nThe last lines measure the shares by the estimates so far. The policy does not take these at face value: it"
-            "\nallows for their noise, and floors count too. The two come together as rewards come in."
+            "\nThe last lines measure the shares by the estimates so far. The policy does not take these at face value:"
+            "\nit allows for their noise, and floors count too. The two come together as rewards come in."
         )
     sys.stdout.flush()
 
