@@ -82,6 +82,7 @@ class Bare:
                     b"salt" * 2,
                     None,
                     b"hash" * 4,
+                    None,
                 )
             )
         arms = [
