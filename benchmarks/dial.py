@@ -139,7 +139,7 @@ def print_tables(results: list[dict[str, Any]]) -> None:
     print("|---|---:|---:|---:|---:|")
     for about in ABOUT:
         early, late = (look(results, about, OURS, moments[words]) for words in ("20 K", "n = 25,000"))
-        for share in SHARES:
+        for share in SHARES if late["excess"].size else ():
             first, last = (some["excess"][some["information_kept"] == share] for some in (early, late))
             gain = np.nanmedian(late["gain"][late["information_kept"] == share])
             print(f"| {about} | {share} | {np.nanmean(first):+.1%} | {np.nanmean(last):+.1%} | {gain:.2f} |")
