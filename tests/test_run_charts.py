@@ -377,3 +377,17 @@ def test_every_chart_is_written_as_every_kind_of_file(ending: str, runs: eq.Runs
         assert file.read_bytes().lstrip().startswith(starts[ending])
         if ending == "html":
             assert not re.search(r"<(script|link)\b[^>]*\b(src|href)\s*=", file.read_text()), "it needs no network"
+
+
+def test_policies_that_keep_information_lie_on_the_frontier_at_the_weights_that_it_takes() -> None:
+    arms = eq.Gaussian(mean=[1, 1.5, 2], std=[1, 1, 1])
+    shares = (0.9, 0.5)
+    policies = [eq.PooledBalance(information_kept=share) for share in shares] + [
+        eq.PooledBalance(information_kept=0.5, information_about="every-arm"),
+        eq.Uniform(),
+    ]
+    record = charts.policy_frontier_record(eq.simulate(policies, arms, 500, 4, seed=1))
+    wanted = [eq.weight_for_information(arms.mean, arms.std, information_kept=share) for share in shares]
+    assert record.frontier.marked.reward_weight == pytest.approx(wanted, abs=1e-4)
+    assert len(set(record.series)) == 3  # one line for the dial, and one point each for the others
+    charts.policy_frontier_chart(record).to_dict()

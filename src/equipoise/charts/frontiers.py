@@ -14,6 +14,7 @@ from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.charts import style
 from equipoise.errors import InvalidInput, NoSuchWeight
+from equipoise.information import weight_for_information
 from equipoise.objective import error, reward
 from equipoise.pareto import Frontier, frontier, weight_for_error
 from equipoise.simulation.runs import Runs, place_of
@@ -253,7 +254,7 @@ def policy_frontier_record(
     places = sorted({place_of(runs, step) for step in steps}) if steps is not None else [place_of(runs, None)]
     if not places:
         raise InvalidInput("steps must be at least one of the checkpoints; got none")
-    weights = sorted({policy.reward_weight for policy in shown.policies if hasattr(policy, "reward_weight")})
+    weights = sorted({weight for policy in shown.policies for weight in _weight_of(policy, runs)})
     errors = shown.error()[:, :, places].mean(axis=1)
     return PolicyFrontierRecord(
         frontier=frontier_record(
@@ -262,7 +263,7 @@ def policy_frontier_record(
             reward_weights=(weights or None) if reward_weights is None else reward_weights,
             up_to_weight=_weight_beyond(errors, runs),
         ),
-        series=style.short_names(shown.policies, without="reward_weight")
+        series=style.short_names(shown.policies, without=("reward_weight", "information_kept"))
         if names is None
         else style.one_each(shown.policies, names),
         labels=shown.labels,
@@ -271,6 +272,14 @@ def policy_frontier_record(
         error=errors,
         n_replications=int(runs.replications.size),
     )
+
+
+def _weight_of(policy: Policy, runs: Runs) -> list[float]:
+    """Return the weight of a policy, or the one that keeps its information on the true arms; none if it has neither."""
+    weight, kept = getattr(policy, "reward_weight", None), getattr(policy, "information_kept", None)
+    if weight is None and kept is not None and getattr(policy, "information_about", None) == "average":
+        weight = round(weight_for_information(runs.true_mean, runs.true_std, information_kept=kept), 4)
+    return [] if weight is None else [weight]
 
 
 def policy_frontier_chart(record: PolicyFrontierRecord) -> AnyChart:

@@ -277,17 +277,17 @@ def one_each(policies: Sequence[Policy], names: Sequence[str]) -> tuple[str, ...
     return tuple(names)
 
 
-def short_names(policies: Sequence[Policy], *, without: str | None = None) -> tuple[str, ...]:
+def short_names(policies: Sequence[Policy], *, without: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of policies, each with the parameters in which policies of its kind differ.
 
-    Policies that differ only in the parameter `without`, or not at all, get the same name.
+    Policies that differ only in the parameters `without`, or not at all, get the same name.
     """
 
     def short(policy: Policy) -> str:
         alike = [other for other in policies if type(other) is type(policy)]
         words = [type(policy).__name__]
         for key in policy.to_dict():
-            if key in ("name", without):
+            if key == "name" or key in without:
                 continue
             value = getattr(policy, key)
             if any(getattr(other, key) != value for other in alike):
