@@ -626,6 +626,9 @@ def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experi
     turned = "exam: 50% of the information kept about every arm; it was reward weight 0.6\n"
     assert run("dial", "exam", *arguments).out == turned
     assert exam.status().information_kept == 0.5
+    last = run("events", "exam", "--last", 1).out.splitlines()[-1]
+    words = "50% of the information kept about every arm; it was reward weight 0.6"
+    assert last == f"event {exam.status().n_events}: {words}"
     data = run.data("dial", "exam", "--information-kept", 0.7, "--information-about", "average")
     about = {"information_kept": 0.7, "information_about": "average"}
     assert data == {"name": "exam", "dial": about, "was": {"information_kept": 0.5, "information_about": "every-arm"}}

@@ -26,6 +26,7 @@ from equipoise.cli.stores import (
     open_experiment,
 )
 from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
+from equipoise.experiment.dial import dial_words
 
 if TYPE_CHECKING:
     from equipoise.client import Client
@@ -172,6 +173,10 @@ def _print_table(found: "Iterable[Event]") -> None:
             always=5,
             words=("kind", "unit", "arm", "who", "at"),
         )
+        for event in page:
+            if event.kind == "dial_changed":
+                new, old = dial_words(event.details["dial"]), dial_words(event.details["was"])
+                print(f"event {event.number:,}: {new}; it was {old}")
 
 
 def _short(text: str | None, longest: int = 24) -> str:
