@@ -10,7 +10,7 @@ import equipoise as eq
 from equipoise.kernels import incremental_pooling as kept
 from equipoise.kernels import play
 from equipoise.kernels.decision import WORK_ROWS
-from equipoise.kernels.information import allocate_for_information
+from equipoise.kernels.information_solver import allocate_for_information
 from equipoise.kernels.pooling import believe, expected_squares
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rules import AVERAGE

@@ -329,7 +329,7 @@ def information_for_half_width(
     failure_probability: float = 0.05,
     floor: ArrayLike = 0.0,
 ) -> float:
-    """Return the share of the information to keep so that confidence intervals are this narrow after so many units.
+    """Return the share of the information to keep so that confidence intervals are this narrow in the end.
 
     An interval is mean ± z std / sqrt(pulls), with z the normal quantile at `failure_probability` / 2.
 
@@ -356,7 +356,7 @@ def information_for_half_width(
     Raises
     ------
     GoalOutOfReach
-        If no allocation of so many units is that accurate. The error carries the smallest half-width that they reach,
+        If no allocation of the units is that accurate. The error carries the smallest half-width that they reach,
         and how many units the one wanted takes.
 
     Examples

@@ -119,7 +119,7 @@ class PowerObjective(Objective):
 
         The weight is NaN for information about something else than the average error, which is this objective's.
         """
-        from equipoise.kernels.information import WORK_ROWS, allocate_for_information
+        from equipoise.kernels.information_solver import WORK_ROWS, allocate_for_information
 
         n_arms, importance = mean.size, self.normalised_importance(mean.size)
         share, work = np.empty(n_arms), np.empty((WORK_ROWS, n_arms))

@@ -21,7 +21,7 @@ from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
 from equipoise.experiment.names import LARGEST_METADATA, checked_data, checked_new_name
 from equipoise.experiment.stopping import StoppingRule
 from equipoise.policies import Policy
-from equipoise.policies.dial import DialPolicy
+from equipoise.policies.dial_policy import DialPolicy
 from equipoise.policies.pooled_balance import policy_or_recommended, recommended
 from equipoise.theory.assumptions import checked_probability
 

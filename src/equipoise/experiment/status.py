@@ -16,7 +16,7 @@ from equipoise.experiment.dial import information_in
 from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
 from equipoise.experiment.state import dial_from, too_few_rewards
 from equipoise.objective_families import ROOT_MEAN_SQUARE
-from equipoise.policies.dial import DialPolicy
+from equipoise.policies.dial_policy import DialPolicy
 from equipoise.store.schema import instant, microseconds
 from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
 from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN

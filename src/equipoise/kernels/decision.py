@@ -11,8 +11,8 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
-from equipoise.kernels.information import WORK_ROWS as INFORMATION_ROWS
-from equipoise.kernels.information import allocate_for_information
+from equipoise.kernels.information_solver import WORK_ROWS as INFORMATION_ROWS
+from equipoise.kernels.information_solver import allocate_for_information
 from equipoise.kernels.pooling import believe
 from equipoise.kernels.posterior import (
     add_chances_to_be_best,
@@ -63,8 +63,8 @@ _STANDARD_ERRORS = 2.0
 
 _FLOOR_ROWS = INFORMATION_ROWS
 WORK_ROWS = _FLOOR_ROWS + PER_ARM_ROWS + 5
-"""Rows of scratch a decision needs: those of `kernels.information`, the numbers per arm with floors that decay, two of
-posteriors, the target, and the means and stds to solve for."""
+"""Rows of scratch a decision needs: those of `kernels.information_solver`, the numbers per arm with floors that decay,
+two of posteriors, the target, and the means and stds to solve for."""
 
 MARGIN_ROWS = 6
 """Rows of scratch `follow_margins` needs."""

@@ -1,7 +1,7 @@
 """Keep the shares that keep a stated share of the information up to date as estimates change one arm at a time.
 
-The shares are those of `kernels.information` for the average error, without floors and with spread in every arm: with
-z = level + gap and factor = std^(2/3) they are factor z^(-2/3) / S. The level solves log(kept P^2 S / A^3) = 0 with
+The shares are those of `kernels.information_solver` for the average error, without floors and with spread in every
+arm: with z = level + gap and factor = std^(2/3) they are factor z^(-2/3) / S. The level solves log(kept P^2 S / A^3) = 0 with
 
     P = sum factor z^(1/3), S = sum factor z^(-2/3), T = sum factor z^(-5/3), U = sum factor z^(-8/3), A = sum factor.
 
@@ -28,7 +28,7 @@ from equipoise.kernels.incremental_solver import (
     fill_roots,
     root_near,
 )
-from equipoise.kernels.information import allocate_for_information
+from equipoise.kernels.information_solver import allocate_for_information
 from equipoise.kernels.rules import AVERAGE
 from equipoise.kernels.solver import inverse_cube_roots
 
@@ -81,7 +81,7 @@ def start_keeping(
     weight = allocate_for_information(AVERAGE, kept, 0.0, 0.5, mean, std, importance, floor, work, state[SHARE])
     if not 0.0 < weight < 1.0:
         return False
-    # As in `kernels.information`: share = (cost / z)^(2/3).
+    # As in `kernels.information_solver`: share = (cost / z)^(2/3).
     cost = 0.5 * (1.0 - weight) / weight * importance[best] * std[best]
     level = cost / (state[SHARE, best] * math.sqrt(state[SHARE, best]))
     if not _SMALL < level < _LARGE:

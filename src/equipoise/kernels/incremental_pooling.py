@@ -570,7 +570,7 @@ def _sweep(top: float, state: FloatArray) -> tuple[float, float, float, float, f
 
 @approximate
 def _level_from_scratch(kept: float, state: FloatArray, scalars: FloatArray) -> float:
-    """Return the distance of the best arm within a thousandth, or 0; write roots. See `kernels.information`."""
+    """Return the distance of the best arm within a thousandth, or 0; write roots. See `kernels.information_solver`."""
     n_arms, distance, factor = state.shape[1], state[_NOISE], state[_WEIGHT]
     inverse_cube_roots(state[_VARIANCE], state[_SPREAD_ROOT])
     best, a, first, second = 0, 0.0, 0.0, 0.0

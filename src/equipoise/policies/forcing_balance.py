@@ -10,7 +10,7 @@ from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import BALANCE, IMPORTANCE, TRACKINGS, Rule
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective, PowerObjective, check_measured
 from equipoise.policies.compiled import Chances
-from equipoise.policies.dial import DialPolicy
+from equipoise.policies.dial_policy import DialPolicy
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

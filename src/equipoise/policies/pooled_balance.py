@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.kernels.rules import POOLED_BALANCE, TRACKINGS, Rule
-from equipoise.policies.dial import DialPolicy
+from equipoise.policies.dial_policy import DialPolicy
 
 if TYPE_CHECKING:
     from equipoise.policies.policy import Policy

@@ -188,7 +188,7 @@ def _check_units(data: Any, most: int) -> None:
 
 
 def _refuse_many_attributes(data: Any, n_bytes: int) -> None:
-    """Refuse attributes with so many values that they must be too long.
+    """Refuse attributes that must be too long, by the number of their values.
 
     What follows would hold the GIL for ten times as long as decoding did.
     """

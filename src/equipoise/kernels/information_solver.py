@@ -2,7 +2,7 @@
 
 An experiment that keeps the share q is as accurate as the best design with q times as many people. What "accurate"
 means is the criterion: the average error (the paper's Eq. 2), the error of the arm known worst, or how surely the best
-arm is told from the others. docs/dial.md has the algebra; floors hold for the best design too.
+arm differs from the others. docs/dial.md has the algebra; floors hold for the best design too.
 
 A wire format: if you change a result here, even by one rounding, raise `kernels.VERSION`.
 """
