@@ -1,7 +1,8 @@
 """Keep the shares that keep a stated share of the information up to date as estimates change one arm at a time.
 
 The shares are those of `kernels.information_solver` for the average error, without floors and with spread in every
-arm: with z = level + gap and factor = std^(2/3) they are factor z^(-2/3) / S. The level solves log(kept P^2 S / A^3) = 0 with
+arm: with z = level + gap and factor = std^(2/3) they are factor z^(-2/3) / S. The level solves
+log(kept P^2 S / A^3) = 0 with
 
     P = sum factor z^(1/3), S = sum factor z^(-2/3), T = sum factor z^(-5/3), U = sum factor z^(-8/3), A = sum factor.
 
