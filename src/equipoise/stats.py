@@ -15,8 +15,15 @@ from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.checks import LARGEST_COUNT, LARGEST_REWARD, checked_reward
 from equipoise.errors import InvalidInput, UnknownArm
-from equipoise.kernels import exact_digits
+from equipoise.kernels import exact_digits, exact_moments
 from equipoise.kernels.exact_digits import ExactSums
+from equipoise.kernels.exact_moments import Moments
+
+_PER_ARM = ("assigned", "pulls", "mean", "std", "_sums", "_digits")
+"""Names of the arrays whose last axis is the arm."""
+_ONE = exact_digits.units(1.0)
+_DRIFT_ROWS = 14
+"""As in `kernels.drift_sums`, which is imported late."""
 
 
 class ArmStats:
@@ -24,15 +31,19 @@ class ArmStats:
 
     Rewards may be added in any order, replaced or removed, and merged from several sources; the result is that of one
     pass over the rewards that count. Sums are kept to twice the precision of a double, and also without any rounding,
-    so a mistake of any size leaves no trace once it is replaced or removed.
+    so a mistake of any size leaves no trace once it is replaced or removed. The sums without rounding are those of
+    rewards, squares, cubes and fourth powers: `central_moments` and `moments_within` read them.
 
     Parameters
     ----------
     n_arms : int
         Number of arms.
     exact : bool, default True
-        Whether to keep the sums without rounding too. Nothing differs until a reward is removed; without them, that
-        leaves up to 2^-104 of the largest sums there were.
+        Whether mean and std are those of the sums without rounding once a reward was removed. Otherwise a removal
+        subtracts from the rounded sums, as the first experiments did, and leaves up to 2^-104 of the largest there
+        were.
+    weighted : bool, default False
+        Whether to keep `drift_sums` too, which `PooledBalance` reads under drift.
 
     Attributes
     ----------
@@ -59,9 +70,9 @@ class ArmStats:
     np.float64(1.0)
     """
 
-    __slots__ = ("_digits", "_sums", "assigned", "mean", "n_assigned", "pulls", "std")
+    __slots__ = ("_digits", "_drift", "_sums", "assigned", "exact", "mean", "n_assigned", "pulls", "std")
 
-    def __init__(self, n_arms: int, *, exact: bool = True) -> None:
+    def __init__(self, n_arms: int, *, exact: bool = True, weighted: bool = False) -> None:
         n_arms = checks.whole_number("n_arms", n_arms, 1)
         self.assigned: IntArray = np.zeros(n_arms, dtype=np.int64)
         self.pulls: IntArray = np.zeros(n_arms, dtype=np.int64)
@@ -69,8 +80,10 @@ class ArmStats:
         self.std: FloatArray = np.full(n_arms, np.nan)
         self.n_assigned = 0
         self._sums: FloatArray = np.zeros((4, n_arms))
-        # Digits of each arm's exact sums, None before the first reward. Copies share them: replace, never change them.
-        self._digits: NDArray[np.object_] | None = np.full(n_arms, None) if exact else None
+        self.exact = exact
+        # Digits of each arm's exact sums, None without rewards. Copies share them: replace, never change them.
+        self._digits: NDArray[np.object_] = np.full(n_arms, None)
+        self._drift: FloatArray | None = np.zeros((_DRIFT_ROWS, n_arms)) if weighted else None
 
     @property
     def n_arms(self) -> int:
@@ -88,21 +101,112 @@ class ArmStats:
         return self._sums
 
     @property
-    def digits(self) -> NDArray[np.object_] | None:
-        """Digits of the exact sums of each arm, None for an arm without any; None if exact sums are not kept."""
+    def digits(self) -> NDArray[np.object_]:
+        """Digits of the exact sums of each arm, None for an arm without rewards."""
         return self._digits
 
-    def exact_sums(self, arm: int) -> ExactSums | None:
-        """Return the exact sums of an arm's rewards and squared rewards, or None if they are not kept."""
-        if self._digits is None:
-            return None
+    @property
+    def drift_sums(self) -> FloatArray | None:
+        """Sums by which choices can be steered where rewards drift; None unless `weighted`.
+
+        With w = 1 / probability, reward Y, and t the number of its decision: w, w^2, wY, wY^2, t, t^2 and tY, each as a
+        high and a low part: 14 rows, one column per arm. Removals subtract, which leaves up to 2^-104 of the largest
+        sum there was. See `kernels.drift_sums`.
+
+        Examples
+        --------
+        >>> stats = ArmStats(1, weighted=True)
+        >>> stats.update(0, 3.0, probability=0.5, number=7)
+        >>> stats.drift_sums[::2, 0]
+        array([ 2.,  4.,  6., 18.,  7., 49., 21.])
+        """
+        return self._drift
+
+    def exact_sums(self, arm: int) -> ExactSums:
+        """Return the sums of an arm's rewards, squares, cubes and fourth powers, in units of 2^-1074.
+
+        They have no rounding: each cube and fourth power is cut off below a few units, which no reward of at least
+        1e-65 in size reaches. There are only the first two if the rewards are known by count, mean and spread alone,
+        from `from_summary` or a file of an earlier version.
+
+        Examples
+        --------
+        >>> stats = ArmStats(1)
+        >>> for reward in (0.1, 1e60, -1e60):
+        ...     stats.update(0, reward)
+        >>> stats.exact_sums(0)[0] / 2**1074
+        0.1
+        """
         digits = self._digits[arm]
-        return (0, 0) if digits is None else exact_digits.from_digits(digits)
+        return (0, 0, 0, 0) if digits is None else exact_digits.from_digits(digits)
+
+    def central_moments(self, arm: int) -> Moments:
+        """Return an arm's mean, and the averages of the 2nd, 3rd and 4th powers of its rewards' distances from it.
+
+        Each is the nearest double to the exact value, whatever cancels. NaN stands for what is unknown: without
+        rewards, or of the last two where rewards are known by count, mean and spread alone.
+
+        Examples
+        --------
+        >>> stats = ArmStats(1)
+        >>> for reward in (1e9, 1e9, 1e9 + 4.0):
+        ...     stats.update(0, reward)
+        >>> mean, variance, third, fourth = stats.central_moments(0)
+        >>> mean - 1e9, variance, third / variance**1.5
+        (1.3333333730697632, 3.5555555555555554, 0.7071067811865475)
+        """
+        return exact_moments.central_moments(int(self.pulls[arm]), self.exact_sums(arm))
+
+    def scaled_moments(self, arm: int, zero: float, one: float) -> Moments:
+        """Return the averages of u, u^2, u^3 and u^4 over an arm's rewards, on the scale where `zero` is 0 and `one` 1.
+
+        That is u = (reward - zero) / (one - zero); `one` may be below `zero`. Precision and NaN are as in
+        `central_moments`.
+
+        Examples
+        --------
+        >>> stats = ArmStats(1)
+        >>> for reward in (10.0, 20.0):
+        ...     stats.update(0, reward)
+        >>> stats.scaled_moments(0, zero=10.0, one=20.0)
+        (0.5, 0.5, 0.5, 0.5)
+        >>> stats.scaled_moments(0, zero=20.0, one=0.0)
+        (0.25, 0.125, 0.0625, 0.03125)
+        """
+        return self.moments_within(arm, zero, one)[0]
+
+    def moments_within(self, arm: int, low: float, high: float) -> tuple[Moments, Moments]:
+        """Return the averages of u, u^2, u^3, u^4, and of 1 - u, ..., (1 - u)^4, for u = (reward - low) / (high - low).
+
+        See `scaled_moments`, which counts from one end.
+
+        Examples
+        --------
+        >>> stats = ArmStats(1)
+        >>> stats.update(0, 0.25)
+        >>> stats.moments_within(0, 0.0, 1.0)
+        ((0.25, 0.0625, 0.015625, 0.00390625), (0.75, 0.5625, 0.421875, 0.31640625))
+        """
+        for end in (low, high):
+            checks.number_between("an end of a scale", end, -LARGEST_REWARD, LARGEST_REWARD)
+        if low == high:
+            raise InvalidInput.of("the ends of a scale", "must differ", (low, high))
+        return exact_moments.moments_within(int(self.pulls[arm]), self.exact_sums(arm), float(low), float(high))
 
     def put(
-        self, arm: int, assigned: int, pulls: int, sums: Sequence[float], exact_sums: ExactSums | None = None
+        self,
+        arm: int,
+        assigned: int,
+        pulls: int,
+        sums: Sequence[float],
+        exact_sums: ExactSums | None = None,
+        drift_sums: Sequence[float] | None = None,
     ) -> None:
         """Set one arm's statistics from counts and sums stored elsewhere, such as in a database."""
+        if self._drift is not None:
+            if drift_sums is None or len(drift_sums) != _DRIFT_ROWS:
+                raise InvalidInput.of("drift_sums", f"must be {_DRIFT_ROWS} numbers", drift_sums)
+            self._drift[:, arm] = drift_sums
         self.n_assigned += assigned - int(self.assigned[arm])
         self.assigned[arm], self.pulls[arm], self._sums[:, arm] = assigned, pulls, sums
         self._put_exact(arm, exact_sums)
@@ -113,24 +217,33 @@ class ArmStats:
         self.assigned[self._checked_arm(arm)] += 1
         self.n_assigned += 1
 
-    def update(self, arm: int, reward: float) -> None:
-        """Count a reward of an arm."""
-        self._add(self._checked_arm(arm), checked_reward(reward), 1.0)
+    def update(self, arm: int, reward: float, *, probability: float | None = None, number: int | None = None) -> None:
+        """Count a reward of an arm.
 
-    def remove(self, arm: int, reward: float) -> None:
-        """Remove a counted reward; reject one that cannot have been counted, as far as the sums show."""
+        The probability of its decision and the decision's number matter to `drift_sums` alone. Without a probability
+        the reward has weight 1; without a number it counts as one of decision 0.
+        """
+        self._add(self._checked_arm(arm), checked_reward(reward), 1.0, probability, number)
+
+    def remove(self, arm: int, reward: float, *, probability: float | None = None, number: int | None = None) -> None:
+        """Remove a counted reward; reject one that cannot have been counted, as far as the sums show.
+
+        Probability and number must be those it was counted with.
+        """
         arm, reward = self._checked_arm(arm), checked_reward(reward)
         if self.pulls[arm] == 0:
             raise InvalidInput(f"arm {arm} has no rewards to remove; got {reward!r}")
         if not self._may_contain(arm, reward):
             raise InvalidInput(f"{reward!r} cannot be among the rewards of arm {arm}")
-        self._add(arm, reward, -1.0)
+        self._add(arm, reward, -1.0, probability, number)
 
-    def replace(self, arm: int, old: float, new: float) -> None:
-        """Replace a counted reward by another."""
+    def replace(
+        self, arm: int, old: float, new: float, *, probability: float | None = None, number: int | None = None
+    ) -> None:
+        """Replace a counted reward by another of the same decision."""
         new = checked_reward(new)
-        self.remove(arm, old)
-        self.update(arm, new)
+        self.remove(arm, old, probability=probability, number=number)
+        self.update(arm, new, probability=probability, number=number)
 
     def merge(self, other: ArmStats) -> ArmStats:
         """Return the statistics of both streams together."""
@@ -138,16 +251,23 @@ class ArmStats:
             raise InvalidInput(f"only statistics can be merged; got {other!r}")
         if other.n_arms != self.n_arms:
             raise InvalidInput(f"both statistics must have the same arms; got {self.n_arms} and {other.n_arms}")
-        merged = ArmStats(self.n_arms)
+        if (self._drift is None) != (other._drift is None):
+            raise InvalidInput("both statistics must be weighted, or neither")
+        merged = ArmStats(self.n_arms, weighted=self._drift is not None)
         merged.assigned += self.assigned + other.assigned
         merged.pulls += self.pulls + other.pulls
         merged.n_assigned = self.n_assigned + other.n_assigned
         for arm in range(self.n_arms):
-            for row in (0, 2):
-                merged._sums[row : row + 2, arm] = _moments().add_pairs(
-                    *self._sums[row : row + 2, arm], *other._sums[row : row + 2, arm]
-                )
-            merged._put_exact(arm, _total(self._exact_or_rounded(arm), other._exact_or_rounded(arm)))
+            for whole, one, two in (
+                (merged._sums, self._sums, other._sums),
+                (merged._drift, self._drift, other._drift),
+            ):
+                if whole is None or one is None or two is None:
+                    continue
+                for row in range(0, len(whole), 2):
+                    whole[row : row + 2, arm] = _moments().add_pairs(*one[row : row + 2, arm], *two[row : row + 2, arm])
+            # Cubes and fourth powers are known of both together if they are known of each.
+            merged._put_exact(arm, tuple(map(sum, zip(self.exact_sums(arm), other.exact_sums(arm), strict=False))))
         merged._refresh()
         return merged
 
@@ -157,12 +277,13 @@ class ArmStats:
         twin = object.__new__(ArmStats)
         twin.assigned, twin.pulls, twin.n_assigned = self.assigned.copy(), self.pulls.copy(), self.n_assigned
         twin.mean, twin.std, twin._sums = self.mean.copy(), self.std.copy(), self._sums.copy()
-        twin._digits = None if self._digits is None else self._digits.copy()
+        twin._digits, twin.exact = self._digits.copy(), self.exact
+        twin._drift = None if self._drift is None else self._drift.copy()
         return twin
 
     def extended(self, n_arms: int) -> ArmStats:
         """Return a copy with new arms after the present ones, `n_arms` in all."""
-        twin = self._empty(n_arms)
+        twin = ArmStats(n_arms, exact=self.exact, weighted=self._drift is not None)
         for name in self._per_arm:
             getattr(twin, name)[..., : self.n_arms] = getattr(self, name)
         twin.n_assigned = self.n_assigned
@@ -181,11 +302,48 @@ class ArmStats:
     def only(self, arms: ArrayLike) -> ArmStats:
         """Return the statistics of some of the arms: entry i is the current arm arms[i]."""
         indices = np.asarray(arms, dtype=np.int64)
-        part = self._empty(indices.size)
+        part = ArmStats(indices.size, exact=self.exact, weighted=self._drift is not None)
         for name in self._per_arm:
             getattr(part, name)[...] = getattr(self, name)[..., indices]
         part.n_assigned = int(part.assigned.sum())
         return part
+
+    @classmethod
+    def from_rewards(cls, arm: ArrayLike, reward: ArrayLike, n_arms: int) -> Self:
+        """Count many rewards at once.
+
+        Parameters
+        ----------
+        arm : int array (n_rewards,)
+            The arm of each reward.
+        reward : array (n_rewards,)
+            The rewards.
+        n_arms : int
+            Number of arms.
+
+        Examples
+        --------
+        >>> stats = ArmStats.from_rewards([0, 1, 0], [1.0, 5.0, 3.0], n_arms=2)
+        >>> stats.pulls, stats.mean
+        (array([2, 1]), array([2., 5.]))
+        """
+        stats = cls(n_arms)
+        arms, rewards = np.asarray(arm, np.int64), np.ascontiguousarray(reward, np.float64)
+        if arms.shape != rewards.shape or arms.ndim != 1:
+            raise InvalidInput.of("reward", f"must have {arms.size} entries, one per arm given", rewards.size)
+        if arms.size and not 0 <= arms.min() <= arms.max() < stats.n_arms:
+            raise UnknownArm(f"arm must be between 0 and {stats.n_arms - 1}; got {int(arms.max())}")
+        if not (np.abs(rewards) <= LARGEST_REWARD).all():
+            raise InvalidInput.of("reward", "must be finite", float(rewards[~np.isfinite(rewards)][0]))
+        digits = np.stack([exact_digits.new_digits() for _ in range(stats.n_arms)])
+        _exact_sums().add_rewards(rewards, np.ones(rewards.size), arms, digits)
+        stats.assigned[:] = stats.pulls[:] = np.bincount(arms, minlength=stats.n_arms)
+        stats.n_assigned = arms.size
+        for i in np.flatnonzero(stats.pulls).tolist():
+            stats._digits[i] = digits[i]
+            stats._sums[:, i] = [part for row in digits[i][:2] for part in _exact_sums().rounded(row)]
+        stats._refresh()
+        return stats
 
     @classmethod
     def from_summary(cls, pulls: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Self:
@@ -224,14 +382,15 @@ class ArmStats:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data from which `from_dict` rebuilds equal statistics; mean and std are for human readers."""
-        return {
+        data = {
             "assigned": self.assigned.tolist(),
             "pulls": self.pulls.tolist(),
             "mean": [None if math.isnan(x) else x for x in self.mean.tolist()],
             "std": [None if math.isnan(x) else x for x in self.std.tolist()],
             "sums": self._sums.tolist(),
-            "exact_sums": [exact_digits.to_text(self._exact_or_rounded(arm)) for arm in range(self.n_arms)],
+            "exact_sums": [exact_digits.to_text(self.exact_sums(arm)) for arm in range(self.n_arms)],
         }
+        return data if self._drift is None else data | {"drift_sums": self._drift.tolist()}
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
@@ -252,8 +411,10 @@ class ArmStats:
         total, squares = sums[0], sums[2]
         if (squares * pulls - total**2 < -1e-9 * squares * (pulls + 1)).any() or sums[:, pulls == 0].any():
             raise InvalidInput("sums must be those of as many rewards as there are pulls")
-        stats = cls(n_arms)
+        stats = cls(n_arms, weighted="drift_sums" in data)
         stats.assigned[:], stats.pulls[:], stats._sums[:] = assigned, pulls, sums
+        if stats._drift is not None:
+            stats._drift[:] = _checked_drift(data["drift_sums"], n_arms)
         stats.n_assigned = int(assigned.sum())
         texts = data.get("exact_sums", [None] * n_arms)  # which saved data of earlier versions lack
         if not isinstance(texts, list) or len(texts) != n_arms:
@@ -267,7 +428,8 @@ class ArmStats:
         if not isinstance(other, ArmStats):
             return NotImplemented
         return all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("assigned", "pulls", "_sums")
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("assigned", "pulls", "_sums", "_drift")
         ) and all(self.exact_sums(arm) == other.exact_sums(arm) for arm in range(self.n_arms))
 
     __hash__ = None  # type: ignore[assignment]
@@ -287,47 +449,53 @@ class ArmStats:
     @property
     def _per_arm(self) -> tuple[str, ...]:
         """Names of the arrays whose last axis is the arm."""
-        kept = () if self._digits is None else ("_digits",)
-        return ("assigned", "pulls", "mean", "std", "_sums", *kept)
+        return _PER_ARM if self._drift is None else (*_PER_ARM, "_drift")
 
-    def _empty(self, n_arms: int) -> ArmStats:
-        return ArmStats(n_arms, exact=self._digits is not None)
-
-    def _add(self, arm: int, reward: float, sign: float) -> None:
-        arrays = (self.pulls, self.mean, self.std, self._sums)
-        if self._digits is None:
-            _moments().add_reward(arm, reward, sign, *arrays)
-            return
+    def _add(self, arm: int, reward: float, sign: float, probability: float | None, number: int | None) -> None:
+        weighted = self._drift is not None
+        chance, count = 1.0, 0
+        if weighted:  # checked before anything is counted
+            chance = 1.0 if probability is None else checks.number_between("probability", probability, 0, 1)
+            count = 0 if number is None else checks.whole_number("number", number, 0, LARGEST_COUNT)
         before = self._digits[arm]
         digits = exact_digits.new_digits() if before is None else before.copy()
-        _exact_sums().add_reward_exactly(arm, reward, sign, *arrays, digits)
-        self._digits[arm] = digits
-
-    def _exact_or_rounded(self, arm: int) -> ExactSums:
-        """Return the exact sums of an arm, or what the rounded ones hold where no others are kept."""
-        kept = self.exact_sums(arm)
-        return self._rounded_sums(arm) if kept is None else kept
+        arrays = (self.pulls, self.mean, self.std, self._sums, digits)
+        _exact_sums().add_reward_exactly(arm, reward, sign, *arrays, self.exact)
+        self._digits[arm] = digits if self.pulls[arm] else None
+        if weighted:
+            _drift_sums().add_weighted(arm, reward, chance, count, sign, self.pulls, self._drift)
 
     def _rounded_sums(self, arm: int) -> ExactSums:
+        """Return what the rounded sums of an arm hold."""
         high, low, square_high, square_low = map(exact_digits.units, self._sums[:, arm].tolist())
         return high + low, square_high + square_low
 
     def _put_exact(self, arm: int, sums: ExactSums | None) -> None:
         """Set the exact sums of an arm; without any, take its rounded ones for exact."""
-        if self._digits is not None:
+        if self.pulls[arm] == 0:
+            self._digits[arm] = None
+        else:
             self._digits[arm] = exact_digits.to_digits(self._rounded_sums(arm) if sums is None else sums)
 
     def _checked_exact_sums(self, arm: int, text: Any) -> ExactSums:
         """Return an arm's exact sums from plain data; raise unless its rounded sums can be theirs."""
         try:
-            rewards, squares = exact_digits.from_text(text)
+            sums = exact_digits.from_text(text)
         except ValueError as error:
             raise InvalidInput.of("exact_sums", "must be text such as '-5p-1 19p-2', one per arm", text) from error
-        rounded, rounded_squares = self._rounded_sums(arm)
-        most = int(self.pulls[arm]) * exact_digits.units(1.0) * rounded_squares  # of the sum of rewards, squared
+        rewards, squares, *higher = sums
+        count, (rounded, rounded_squares) = int(self.pulls[arm]), self._rounded_sums(arm)
+        most = count * _ONE * rounded_squares  # of the sum of rewards, squared
         if abs(squares - rounded_squares) * 10**9 > rounded_squares or ((rewards - rounded) * 10**9) ** 2 > most:
             raise InvalidInput.of("exact_sums", f"must equal the sums up to rounding; arm {arm} differs", text)
-        return rewards, squares
+        if higher:
+            cubes, fourths = higher
+            cut = 8 * count  # of powers below the unit
+            if (abs(cubes) - cut) ** 2 > (squares + cut) * (fourths + cut) or (
+                (squares - cut) ** 2 > count * (fourths + cut) * _ONE
+            ):
+                raise InvalidInput.of("exact_sums", f"must be those of real rewards; arm {arm} differs", text)
+        return sums
 
     def _refresh(self) -> None:
         for arm in range(self.n_arms):
@@ -344,15 +512,23 @@ class ArmStats:
         return arm
 
 
-def _total(one: ExactSums, other: ExactSums) -> ExactSums:
-    return one[0] + other[0], one[1] + other[1]
-
-
 def _counts(values: Any) -> IntArray:
     """Return counts from plain data; raise ValueError for anything but a list of whole numbers."""
     if not isinstance(values, list) or not all(type(x) is int and 0 <= x <= LARGEST_COUNT for x in values):
         raise ValueError("counts must be a list of whole numbers")
     return np.array(values, dtype=np.int64)
+
+
+def _checked_drift(rows: Any, n_arms: int) -> FloatArray:
+    """Return the sums under drift from plain data."""
+    expected = f"must be {_DRIFT_ROWS} rows of finite numbers, one per arm each"
+    try:
+        sums = np.array(rows, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput.of("drift_sums", expected, rows) from None
+    if sums.shape != (_DRIFT_ROWS, n_arms) or not np.isfinite(sums).all():
+        raise InvalidInput.of("drift_sums", expected, rows)
+    return sums
 
 
 @cache
@@ -369,3 +545,11 @@ def _exact_sums() -> ModuleType:
     from equipoise.kernels import exact_sums
 
     return exact_sums
+
+
+@cache
+def _drift_sums() -> ModuleType:
+    """Import the kernel on first use too."""
+    from equipoise.kernels import drift_sums
+
+    return drift_sums

@@ -11,18 +11,19 @@ there, even by one rounding, raise `VERSION`, and keep what the versions before 
 replay by it.
 """
 
-VERSION = 3
+VERSION = 4
 """Version of the rules and arithmetic behind decisions; every log records the version its experiment started with.
 
 1. Removed rewards are subtracted from sums of twice a double's precision. The first logs record no version.
 2. Sums are rounded again from exact ones when a reward is removed.
 3. Posterior sampling has proper priors: an arm whose first rewards are all the same is not known without noise.
+4. The window of windowed tracking grows, and `PooledBalance` weighs all pulls of one that does as at its last step.
 """
 
 OLDEST_VERSION = 1
 """The oldest version that this code can replay."""
 
 
-def keeps_exact_sums(version: int) -> bool:
-    """Return whether experiments of a version keep exact sums."""
+def removes_exactly(version: int) -> bool:
+    """Return whether experiments of a version round their sums from exact ones when a reward is removed."""
     return version >= 2

@@ -13,6 +13,7 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled
 from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw
 from equipoise.kernels.random import decision_uniform
+from equipoise.kernels.rules import PLAIN
 
 if TYPE_CHECKING:
     from equipoise.kernels.rules import Rule
@@ -24,7 +25,8 @@ MEAN, STD, PROBABILITY = 0, 1, 2
 class Design(NamedTuple):
     """The fixed part of an assignment: positions of the active arms, their reserved shares, and scratch space.
 
-    `tracked_from` is how often each arm had been assigned when tracking began.
+    `tracked_from` is how often each arm had been assigned when tracking began. With `steering` other than `PLAIN`,
+    `write_estimates` writes what decisions read of all arms to the last three arrays; see `kernels.drift_sums`.
     """
 
     active: IntArray
@@ -34,13 +36,25 @@ class Design(NamedTuple):
     counts: IntArray
     numbers: FloatArray
     work: FloatArray
+    steering: int
+    seen_pulls: IntArray
+    seen_mean: FloatArray
+    seen_std: FloatArray
 
 
-def new_design(active: IntArray, share: FloatArray, tracked_from: IntArray, per_arm: FloatArray) -> Design:
-    """Return a design with its scratch space allocated."""
+def new_design(
+    active: IntArray,
+    share: FloatArray,
+    tracked_from: IntArray,
+    per_arm: FloatArray,
+    steering: int = PLAIN,
+    n_arms: int = 0,
+) -> Design:
+    """Return a design with its scratch space allocated; `n_arms`, all of them, matters for steering only."""
     n = active.size
     counts, numbers, work = np.empty((3, n), np.int64), np.empty((3, n)), np.empty((WORK_ROWS, n))
-    return Design(active, share, tracked_from, per_arm, counts, numbers, work)
+    seen = np.zeros(n_arms, np.int64), np.full(n_arms, np.nan), np.full(n_arms, np.nan)
+    return Design(active, share, tracked_from, per_arm, counts, numbers, work, steering, *seen)
 
 
 @compiled
@@ -119,6 +133,21 @@ def next_assignment(
     else:
         place = draw(probability, (uniform - kept) / (1.0 - kept))
     return active[place], share[place] + (1.0 - kept) * probability[place], forced, weight
+
+
+@compiled
+def write_chances(design: Design, chances: FloatArray) -> None:
+    """Write what the last call of `next_assignment` gave every arm in play as its probability, among all arms.
+
+    Arms that are not in play keep what is in `chances`. An arm's entry equals the probability returned with it, bit
+    for bit: it is the same sum.
+    """
+    active, share, probability = design.active, design.share, design.numbers[PROBABILITY]
+    kept = 0.0
+    for i in range(active.size):
+        kept += share[i]
+    for i in range(active.size):
+        chances[active[i]] = share[i] + (1.0 - kept) * probability[i]
 
 
 @compiled

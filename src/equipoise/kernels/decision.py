@@ -58,6 +58,9 @@ from equipoise.kernels.solver import COLD, allocate
 RANDOM = -1
 """Returned instead of an arm when the arm is to be drawn from the probabilities."""
 
+MOST_AHEAD = 100.0
+"""What the window of `PooledBalance` grows to, whose every pull is looked for."""
+
 _STANDARD_ERRORS = 2.0
 """By how much beliefs are changed where information is kept about single arms; see `allow_for_noise`."""
 
@@ -79,6 +82,27 @@ def is_forced(rule: Rule, t: int, fewest_assigned: int, fewest_rewards: int) -> 
     units to the same arm.
     """
     return fewest_rewards < rule.rewards_needed or fewest_assigned < rule.forcing * math.sqrt(t)
+
+
+@inlined
+def has_growing_window(rule: Rule) -> bool:
+    """Return whether the window grows; experiments that began before version 4 of the kernels keep theirs constant."""
+    return rule.version >= 4 and rule.window_growth > 0.0
+
+
+@inlined
+def window_at(rule: Rule, t: int) -> float:
+    """Return the window at step t: the stated one, until a share of the steps so far is longer.
+
+    With a constant window most arms have no more than their part of `mixing` at most steps, which leaves estimates from
+    logged probabilities noisy for ever. One that grows moves each arm's share by a part of it that stays as small.
+    """
+    if not has_growing_window(rule):
+        return rule.window
+    grown = rule.window_growth * t
+    if rule.kind == POOLED_BALANCE:
+        grown = min(grown, MOST_AHEAD)
+    return max(rule.window, grown)
 
 
 @inlined
@@ -110,7 +134,7 @@ def _force_at_random(
     if pulls[_fewest(pulls)] < rule.rewards_needed:
         for i in range(target.size):
             target[i] = 1.0 / target.size
-        track(WINDOWED, rule.window, rule.mixing, t, target, assigned, probability)
+        track(WINDOWED, window_at(rule, t), rule.mixing, t, target, assigned, probability)
         return
     for i in range(probability.size):
         probability[i] = rule.mixing / probability.size
@@ -192,7 +216,8 @@ def decide(
                 arm = _largest(believed_mean)
             else:
                 solve_for(rule, per_arm, believed_mean, believed_std, 1.0, work, target)
-                arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
+                window = window_at(rule, tracked_t)
+                arm = track(rule.tracking, window, rule.mixing, tracked_t, target, tracked, probability)
             probability[arm] += 1.0 / rule.draws
         if rule.kind == THOMPSON_SAMPLING:
             keep_floors(per_arm[FLOOR], probability)
@@ -212,7 +237,7 @@ def decide(
     _, weight = _write_target(rule, per_arm, t, pulls, mean, std, work, target)
     # Margins exist for a weight only: a target is followed by its differences.
     tracking = DIFFERENCE if rule.tracking == MARGINAL else rule.tracking
-    arm = track(tracking, rule.window, rule.mixing, tracked_t, target, tracked, probability)
+    arm = track(tracking, window_at(rule, tracked_t), rule.mixing, tracked_t, target, tracked, probability)
     return arm, False, weight
 
 
@@ -483,16 +508,23 @@ def follow_margins(
     """Return the best pull at step t; with windowed tracking, write probabilities and return `RANDOM`.
 
     Probabilities follow how often an arm is among the next `window` best pulls. `work` has `MARGIN_ROWS` of scratch.
+    If the window grows, these are the best pulls for its last step, in any order; if not, each is the best at its own.
     """
     counts = work[0]
     for i in range(counts.size):
         counts[i] = assigned[i]
     if rule.tracking != WINDOWED:
         return best_pull(reward_weight, rule.exploration, per_arm, t, counts, mean, std)
-    window = int(rule.window)
+    window = int(window_at(rule, t))
     for i in range(counts.size):
         probability[i] = rule.mixing / counts.size
     share = (1.0 - rule.mixing) / window
+    if has_growing_window(rule):
+        last = t + window - 1
+        _plan_pulls(reward_weight, rule.exploration, per_arm, last, window, counts, mean, std, work)
+        for i in range(counts.size):
+            probability[i] += share * (counts[i] - assigned[i])
+        return RANDOM
     if not _pull_candidates(
         reward_weight, rule.exploration, per_arm, t, window, share, counts, mean, std, work, probability
     ):
@@ -501,6 +533,81 @@ def follow_margins(
             counts[arm] += 1.0
             probability[arm] += share
     return RANDOM
+
+
+@compiled
+def _plan_pulls(
+    reward_weight: float,
+    curiosity: float,
+    per_arm: FloatArray,
+    last: int,
+    window: int,
+    counts: FloatArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+) -> None:
+    """Add the best pulls of a window that ends at step `last` to the counts.
+
+    The same pulls as those of `best_pull` at that step, one by one: a pull changes the gain of its own arm only, so an
+    arm below as many others as there are pulls left gets none.
+    """
+    floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
+    gain, candidate = work[1], work[2]
+    n_arms, n_candidates = counts.size, 0
+    while window > 0:
+        arm, most = -1, 0.0
+        for i in range(n_arms):
+            lack = floor[i] * last - counts[i]
+            if lack > most:
+                arm, most = i, lack
+        if arm < 0:
+            break
+        counts[arm] += 1.0
+        window -= 1
+    coefficient = _error_coefficient(reward_weight, last)
+    for i in range(n_arms):
+        worth, power = _pull_worth(reward_weight, curiosity, counts[i], mean[i], std[i])
+        gain[i] = worth + coefficient * importance[i] * std[i] / power
+    bar = _bar_below(gain, window)
+    for i in range(n_arms):
+        if gain[i] >= bar:
+            candidate[n_candidates] = i
+            gain[n_candidates] = gain[i]
+            n_candidates += 1
+    for _ in range(window):
+        arm, place, most = 0, -1, -np.inf
+        for j in range(n_candidates):
+            if gain[j] > most:
+                place, most = j, gain[j]
+        if place >= 0:
+            arm = int(candidate[place])
+        counts[arm] += 1.0
+        if place >= 0:
+            worth, power = _pull_worth(reward_weight, curiosity, counts[arm], mean[arm], std[arm])
+            gain[place] = worth + coefficient * importance[arm] * std[arm] / power
+
+
+@compiled
+def _bar_below(values: FloatArray, n: int) -> float:
+    """Return a number that at least n values reach, if that many are numbers, and not many more."""
+    if values.size <= n:
+        return -np.inf
+    low, high = np.inf, -np.inf
+    for i in range(values.size):
+        low = values[i] if values[i] < low else low
+        high = values[i] if values[i] > high else high
+    for _ in range(12):
+        middle, reached = 0.5 * (low + high), 0
+        for i in range(values.size):
+            reached += 1 if values[i] >= middle else 0
+        if reached >= n:
+            low = middle
+        else:
+            high = middle
+        if n <= reached <= n + n // 4:
+            break
+    return float(low)
 
 
 @compiled
@@ -517,7 +624,9 @@ def _pull_candidates(
     work: FloatArray,
     probability: FloatArray,
 ) -> bool:
-    """Add `share` to the probability of each of the next best pulls; return False, with nothing done, if floors matter.
+    """Do as `_plan_pulls` for a constant window: each pull is weighed as at its own step.
+
+    Add `share` to the probability of each of the next best pulls; return False, with nothing done, if floors matter.
 
     The same pulls as those of `best_pull`, one by one, from one pass over the arms. A pull only lowers the gain of its
     own arm, and later steps only raise gains; rounded operations keep both orders. So an arm's gain is never above its

@@ -1,7 +1,7 @@
 """Lay out exact sums in digits, and convert them to whole numbers and text.
 
 A sum of doubles is a whole number of the smallest double, 2^-1074. Compiled code keeps it in digits of 32 bits, the
-lowest first: every digit is from 0 to 2^32 - 1 except the highest, which carries the sign. So each sum has one form.
+lowest first: every digit is from 0 to 2^32 - 1 except the highest, which is the sign. So each sum has one form.
 """
 
 from __future__ import annotations
@@ -13,44 +13,42 @@ import numpy as np
 
 from equipoise._types import IntArray
 
-DIGITS = 58
-"""Digits of a sum. That of 1e15 squares of 1e100 takes 56, and the highest digit has room for 2^63 times more."""
+DIGITS = 78
+"""Digits of a sum. That of 1e15 fourth powers of 1e100 takes 77; the highest digit is the sign, 0 or -1."""
 BITS = 32
-REWARDS, SQUARES = 0, 1
-"""Rows of an arm's exact sums."""
+REWARDS, SQUARES, CUBES, FOURTHS = range(4)
+"""Rows of an arm's exact sums; the last two are missing where cubes and fourth powers are unknown."""
 SMALLEST_EXPONENT = -1074
 """The unit of a sum is 2 to this power."""
 
-_REST_BITS = BITS * (DIGITS - 1)
-_TEXT = re.compile("(-?[0-9a-f]+)p(-?[0-9]{1,4}) (-?[0-9a-f]+)p(-?[0-9]{1,4})")
+_BYTES = BITS * DIGITS // 8
+_NUMBER = re.compile("(-?[0-9a-f]+)p(-?[0-9]{1,4})")
 
-ExactSums = tuple[int, int]
-"""The sums of an arm's rewards and of their squares, in units of 2^-1074."""
+ExactSums = tuple[int, ...]
+"""The sums of an arm's rewards, their squares, cubes and fourth powers, in units of 2^-1074.
+
+Only the first two where rewards are known by count, mean and spread alone.
+"""
 
 
-def new_digits() -> IntArray:
+def new_digits(rows: int = 4) -> IntArray:
     """Return the digits of an arm without rewards."""
-    return np.zeros((2, DIGITS), np.int64)
+    return np.zeros((rows, DIGITS), np.int64)
 
 
 def to_digits(sums: ExactSums) -> IntArray:
     """Return the digits of an arm's sums; raise `OverflowError` if they are too large."""
-    digits = new_digits()
+    digits = new_digits(len(sums))
     for row, number in zip(digits, sums, strict=True):
-        rest = (number & ((1 << _REST_BITS) - 1)).to_bytes(_REST_BITS // 8, "little")
-        row[:-1] = np.frombuffer(rest, "<u4")
-        row[-1] = number >> _REST_BITS
+        row[:] = np.frombuffer(number.to_bytes(_BYTES, "little", signed=True), "<u4")
+        row[-1] = -(number < 0)
     return digits
 
 
 def from_digits(digits: IntArray) -> ExactSums:
     """Return the sums that digits stand for."""
-    rests = digits[:, :-1].astype("<u4").tobytes()
-    half, tops = len(rests) // 2, digits[:, -1].tolist()
-    return (
-        int.from_bytes(rests[:half], "little") + (tops[REWARDS] << _REST_BITS),
-        int.from_bytes(rests[half:], "little") + (tops[SQUARES] << _REST_BITS),
-    )
+    data = digits.astype("<u4").tobytes()  # in which -1 is the highest number
+    return tuple([int.from_bytes(data[at : at + _BYTES], "little", signed=True) for at in range(0, len(data), _BYTES)])
 
 
 def units(value: float) -> int:
@@ -84,11 +82,10 @@ def from_text(text: Any) -> ExactSums:
     >>> from_text('-5p-1 19p-2') == (units(-2.5), units(6.25))
     True
     """
-    found = _TEXT.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
-        raise ValueError(f"exact sums must be text such as '-5p-1 19p-2'; got {text!r}")
-    rewards, rewards_exponent, squares, squares_exponent = found.groups()
-    return _shifted(rewards, rewards_exponent, text), _shifted(squares, squares_exponent, text)
+    parts = text.split(" ") if isinstance(text, str) else []
+    if len(parts) not in (2, 4):
+        raise ValueError(f"exact sums must be text such as '-5p-1 19p-2', of two or four numbers; got {text!r}")
+    return tuple([_number_from_text(part) for part in parts])
 
 
 def _number_to_text(number: int) -> str:
@@ -98,8 +95,11 @@ def _number_to_text(number: int) -> str:
     return f"{number >> zeros:x}p{zeros + SMALLEST_EXPONENT}"
 
 
-def _shifted(number: str, exponent: str, text: str) -> int:
-    zeros = int(exponent) - SMALLEST_EXPONENT
-    if zeros < 0 or zeros + 4 * len(number) > BITS * (DIGITS + 1):
+def _number_from_text(text: str) -> int:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"exact sums must be text such as '-5p-1 19p-2'; got {text!r}")
+    number, zeros = found[1], int(found[2]) - SMALLEST_EXPONENT
+    if zeros < 0 or zeros + 4 * len(number) > BITS * (DIGITS - 1):
         raise ValueError(f"exact sums must be within the range of digits; got {text!r}")
     return int(number, 16) << zeros

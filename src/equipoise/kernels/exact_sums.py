@@ -10,6 +10,7 @@ whole number of 53 bits, shifted, so that adding or removing one is integer arit
   which every reward still counts.
 - A removal does not subtract from the pairs: it rounds them from the digits. So no rounding outlives the rewards it
   comes from, and any way to the same rewards gives the same statistics up to the roundings of one pass over them.
+- Third and fourth powers are in the digits alone. No decision reads them; evidence and intervals do.
 
 Without removals nothing differs from `moments` alone, which is why the simulator needs no digits.
 
@@ -24,24 +25,32 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import compiled, inlined
-from equipoise.kernels.exact_digits import BITS, DIGITS, REWARDS, SMALLEST_EXPONENT, SQUARES
+from equipoise.kernels.exact_digits import BITS, CUBES, DIGITS, FOURTHS, REWARDS, SMALLEST_EXPONENT, SQUARES
 from equipoise.kernels.moments import add_pairs, add_reward, product_error, refresh
 
 _MASK = 2**BITS - 1
 _MANTISSA_BITS = 53
-_WORTH: FloatArray = np.ldexp(1.0, BITS * np.arange(DIGITS) + SMALLEST_EXPONENT)
+_HIGHEST_SHIFT = BITS * (DIGITS - 2) - 1
+_ROUNDED_DIGITS = 57
+"""Digits that sums of rewards and of squares need; those above repeat the sign, and are worth more than a double."""
+_WORTH: FloatArray = np.ldexp(1.0, BITS * np.arange(_ROUNDED_DIGITS + 1) + SMALLEST_EXPONENT)
 """What 1 is worth in each digit."""
 
 
 @inlined
-def add_exactly(digits: IntArray, value: float) -> None:
-    """Add a double of either sign to a sum."""
+def add_exactly(digits: IntArray, value: float, doublings: int) -> None:
+    """Add a double of either sign, times 2 to the power of `doublings`, to a sum; bits below 2^-1074 are cut off."""
     fraction, exponent = math.frexp(value)
     mantissa = int(fraction * 2.0**_MANTISSA_BITS)
-    shift = exponent - _MANTISSA_BITS - SMALLEST_EXPONENT
-    if shift < 0:  # a subnormal, to which frexp has appended zeros
-        mantissa >>= -shift
+    shift = exponent + doublings - _MANTISSA_BITS - SMALLEST_EXPONENT
+    if shift < 0:
+        # Cut off towards 0, so that a removal takes away what was added. A subnormal loses only the zeros that frexp
+        # has appended.
+        size = abs(mantissa) >> min(-shift, 63)
+        mantissa = -size if mantissa < 0 else size
         shift = 0
+    elif shift > _HIGHEST_SHIFT:  # no reward that passed a check is as large, but a damaged log may hold one
+        return
     place = shift // BITS
     shift -= place * BITS
     # The shifted mantissa has up to 84 bits, so it goes in two parts; the higher carries the sign.
@@ -63,13 +72,41 @@ def add_exactly(digits: IntArray, value: float) -> None:
 
 @inlined
 def rounded(digits: IntArray) -> tuple[float, float]:
-    """Return a sum as a pair high + low, to 2^-100 of it."""
-    high, low = 0.0, 0.0
+    """Return a sum of rewards or of squares as a pair high + low, to 2^-100 of it."""
     # From the top: the leading digits of a negative sum cancel, exactly, before anything is rounded.
-    for place in range(DIGITS - 1, -1, -1):
+    high, low = -_WORTH[_ROUNDED_DIGITS] if digits[DIGITS - 1] < 0 else 0.0, 0.0
+    for place in range(_ROUNDED_DIGITS - 1, -1, -1):
         if digits[place] != 0:
             high, low = add_pairs(high, low, digits[place] * _WORTH[place], 0.0)
     return high, low
+
+
+@compiled
+def add_powers(reward: float, sign: float, digits: IntArray) -> None:
+    """Add a reward and its powers to the exact sums of an arm (sign 1.0) or subtract them again (sign -1.0)."""
+    add_exactly(digits[REWARDS], sign * reward, 0)
+    add_exactly(digits[SQUARES], sign * (reward * reward), 0)
+    add_exactly(digits[SQUARES], sign * product_error(reward, reward), 0)
+    if digits.shape[0] <= CUBES:
+        return
+    # Of a number from 0.5 to 1, so that no product overflows, and no error of a product underflows.
+    x, doublings = math.frexp(reward)
+    square = x * x
+    rest = product_error(x, x)
+    for one in (square, rest):
+        for part in (one * x, product_error(one, x)):
+            add_exactly(digits[CUBES], sign * part, 3 * doublings)
+    double = 2.0 * square
+    for one, other in ((square, square), (double, rest), (rest, rest)):
+        for part in (one * other, product_error(one, other)):
+            add_exactly(digits[FOURTHS], sign * part, 4 * doublings)
+
+
+@compiled
+def add_rewards(rewards: FloatArray, signs: FloatArray, arms: IntArray, digits: IntArray) -> None:
+    """Add many rewards and their powers to the exact sums of their arms, or subtract them, each by its sign."""
+    for at in range(rewards.size):
+        add_powers(rewards[at], signs[at], digits[arms[at]])
 
 
 @compiled
@@ -82,18 +119,20 @@ def add_reward_exactly(
     std: FloatArray,
     sums: FloatArray,
     digits: IntArray,
+    exact: bool,
 ) -> None:
-    """Count a reward (sign 1.0) or remove it again (sign -1.0); `digits` are the arm's own."""
-    add_exactly(digits[REWARDS], sign * reward)
-    add_exactly(digits[SQUARES], sign * (reward * reward))
-    add_exactly(digits[SQUARES], sign * product_error(reward, reward))
-    if sign > 0.0:
+    """Count a reward (sign 1.0) or remove it again (sign -1.0); `digits` are the arm's own.
+
+    Unless `exact`, a removal subtracts from the pairs, as in the first version.
+    """
+    add_powers(reward, sign, digits)
+    if sign > 0.0 or not exact:
         add_reward(arm, reward, sign, pulls, mean, std, sums)
-        return
-    pulls[arm] -= 1
-    sums[0, arm], sums[1, arm] = rounded(digits[REWARDS])
-    sums[2, arm], sums[3, arm] = rounded(digits[SQUARES])
-    refresh(arm, pulls, mean, std, sums)
+    else:
+        pulls[arm] -= 1
+        sums[0, arm], sums[1, arm] = rounded(digits[REWARDS])
+        sums[2, arm], sums[3, arm] = rounded(digits[SQUARES])
+        refresh(arm, pulls, mean, std, sums)
     if pulls[arm] == 0:
         for row in range(digits.shape[0]):
             for place in range(DIGITS):

@@ -40,20 +40,21 @@ from equipoise.kernels.solver import inverse_cube_roots
 UNCLEAR = -1
 """Returned instead of an arm where only the strict rule can decide."""
 
-HOPE, LACK, INVERSE, FREEDOM, LOGARITHM, LOG_NOISE, RATE, SUCCESSES = range(8)
+HOPE, LACK, INVERSE, FREEDOM, LOGARITHM, LOG_NOISE, RATE, SUCCESSES, PLANNED = range(9)
 """Rows kept per arm: a pull's bonus and its effect on the error, both per std; 1 / pulls; pulls - 1; logarithm of the
-variance and its noise; rate of success and successes."""
-_VALUE, _VARIANCE, _NOISE, _WEIGHT, GAIN, SLOPE, UNSURE, _HIGHEST = range(8, 16)
-"""Rows written at every step: mean; variance; noise of the mean; weight of the mean; a pull's gain is
-gain + slope * coefficient, plus or minus half of what is unsure; the highest gain within the window."""
-_PLACE, _CANDIDATE_GAIN, _CANDIDATE_SLOPE, _CANDIDATE_UNSURE, _PULLED = range(16, 21)
-"""The same for the arms that can be best, next to each other."""
-_UNSURE_SPREAD, _DISTANCE_ROOT, _SPREAD_ROOT = range(21, 24)
+variance and its noise; rate of success and successes; pulls in what is left of the window of the step before."""
+_VALUE, _VARIANCE, _NOISE, _WEIGHT, GAIN, UNSURE = range(9, 15)
+"""Rows written at every step: mean; variance, then spread; noise of the mean; weight of the mean; the most that the
+gain of a pull may be, and how far below that it may be."""
+_PLACE, _CANDIDATE_VALUE, _CANDIDATE_SPREAD, _CANDIDATE_UNSURE, _MIDDLE, _PLAN, _NEXT, _LAST = range(15, 23)
+"""The same for the arms that can be among the best, next to each other: the middle of the first pull that is not
+planned, the pulls that are, and the most that the gains of that pull and of the one before may be."""
+_UNSURE_SPREAD, _DISTANCE_ROOT, _SPREAD_ROOT = range(23, 26)
 """How unsure a spread is, relative to it. To keep information: distance^(-1/3) and spread^(-1/3)."""
-ROWS = 24
+ROWS = 26
 
-AHEAD = 16
-"""Pulls of an arm whose worth is known in advance, a power of 2; a window must be shorter."""
+_FEW = 16
+"""Up to this number, all arms are looked at."""
 
 (
     MODE,
@@ -113,16 +114,14 @@ def begin(
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    ahead: FloatArray,
     state: FloatArray,
     scalars: FloatArray,
 ) -> None:
     """Write what is kept, for all arms."""
     n_arms = pulls.size
     for i in range(n_arms):
-        for k in range(AHEAD):
-            _look_ahead(i, pulls[i] + k, curiosity, importance, ahead)
-        _renew_arm(i, pulls, std, ahead, state)
+        _renew_arm(i, curiosity, importance, pulls, std, state)
+        state[PLANNED, i] = 0.0
     _sort_spreads(std, scalars)
     _count_odd(mean, std, scalars)
     scalars[MODE] = UNKNOWN
@@ -132,20 +131,14 @@ def begin(
 
 
 @approximate_inlined
-def _look_ahead(arm: int, count: int, curiosity: float, importance: float, ahead: FloatArray) -> None:
-    """Write what a pull of an arm with this many pulls is worth, per std; see `best_pull` of `kernels.decision`."""
-    middle = count + 0.5
-    place = count & (AHEAD - 1)
-    ahead[arm, place] = curiosity / middle
-    ahead[arm, AHEAD + place] = importance / (middle * math.sqrt(middle))
-
-
-@approximate_inlined
-def _renew_arm(arm: int, pulls: IntArray, std: FloatArray, ahead: FloatArray, state: FloatArray) -> None:
+def _renew_arm(
+    arm: int, curiosity: float, importance: float, pulls: IntArray, std: FloatArray, state: FloatArray
+) -> None:
     """Write what depends on an arm's count and spread alone."""
     count = float(pulls[arm])
-    place = pulls[arm] & (AHEAD - 1)
-    state[HOPE, arm], state[LACK, arm] = ahead[arm, place], ahead[arm, AHEAD + place]
+    middle = count + 0.5
+    # What a pull is worth, per std; see `best_pull` of `kernels.decision`.
+    state[HOPE, arm], state[LACK, arm] = curiosity / middle, importance / (middle * math.sqrt(middle))
     state[INVERSE, arm], state[FREEDOM, arm] = 1.0 / count, count - 1.0
     # As in `write_logarithms` and `_believe_spreads` of `kernels.pooling`.
     bits = std.view(np.uint64)[arm]
@@ -201,13 +194,12 @@ def renew(
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    ahead: FloatArray,
     state: FloatArray,
     scalars: FloatArray,
 ) -> None:
     """Write what is kept, after a reward of one arm."""
-    _look_ahead(arm, pulls[arm] + AHEAD - 1, curiosity, importance, ahead)
-    _renew_arm(arm, pulls, std, ahead, state)
+    _renew_arm(arm, curiosity, importance, pulls, std, state)
+    state[PLANNED, arm] = max(state[PLANNED, arm] - 1.0, 0.0)
     if old_std == 0.0 or std[arm] == 0.0 or _is_odd(old_mean, old_std) or _is_odd(mean[arm], std[arm]):
         _count_odd(mean, std, scalars)
     largest, second = int(scalars[_LARGEST]), int(scalars[_SECOND])
@@ -292,13 +284,13 @@ def next_pull(
     mixing: float,
     stated_weight: float,
     information_kept: float,
+    curiosity: float,
     importance: float,
     pooling: int,
     squares_expected: float,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
-    ahead: FloatArray,
     state: FloatArray,
     scalars: FloatArray,
 ) -> int:
@@ -324,16 +316,12 @@ def next_pull(
             return UNCLEAR
         reward_weight = odds / (1.0 + odds)
     last = t + max(window, 1) - 1
-    _weigh(reward_weight, 0.5 * (1.0 - reward_weight) * last * math.sqrt(last), reach, unsure_odds, state)
-    n_candidates = _best_pulls(t, max(window, 1), reward_weight, pulls, mean, std, ahead, state, scalars)
-    if n_candidates == 0:
-        return UNCLEAR
+    coefficient = 0.5 * (1.0 - reward_weight) * last * math.sqrt(last)
+    _weigh(reward_weight, coefficient, reach, unsure_odds, state)
     if window == 0:
-        place = 0
-        while state[_PULLED, place] == 0.0:
-            place += 1
-        return int(state[_PLACE, place])
-    return _drawn(uniform, window, mixing, n_candidates, state)
+        return _best_pull(pulls, mean, std, state, scalars)
+    n_candidates = _plan(window, reward_weight * curiosity, coefficient * importance, pulls, mean, std, state, scalars)
+    return UNCLEAR if n_candidates == 0 else _drawn(uniform, window, mixing, n_candidates, state)
 
 
 @approximate_inlined
@@ -465,8 +453,7 @@ def _weigh(reward_weight: float, coefficient: float, reach: float, unsure_odds: 
         doubt = reward_weight * (state[UNSURE, i] + rounding * reach) + of_reward * (abs(value) + hope)
         doubt += state[_UNSURE_SPREAD, i] * (hope + coefficient * slope) + rounding * coefficient * slope
         state[_VALUE, i] = value + doubt
-        state[GAIN, i], state[SLOPE, i], state[UNSURE, i] = value + hope + doubt, slope, 2.0 * doubt
-        state[_HIGHEST, i] = value + hope + doubt + coefficient * slope
+        state[GAIN, i], state[UNSURE, i] = value + hope + doubt + coefficient * slope, 2.0 * doubt
 
 
 @approximate_inlined
@@ -684,97 +671,185 @@ def _noise_ratio(state: FloatArray) -> float:
 
 
 @approximate_inlined
-def _best_pulls(
-    t: int,
-    window: int,
-    reward_weight: float,
-    pulls: IntArray,
-    mean: FloatArray,
-    std: FloatArray,
-    ahead: FloatArray,
-    state: FloatArray,
-    scalars: FloatArray,
-) -> int:
-    """Write how often each candidate is among the next best pulls; return the candidates, or 0 if gains are too close.
+def _select(bar: float, state: FloatArray) -> int:
+    """Write the places of the arms whose gain may reach a bar; return how many they are."""
+    n_candidates = 0
+    for i in range(state.shape[1]):
+        state[_PLACE, n_candidates] = i
+        n_candidates += 1 if state[GAIN, i] >= bar else 0
+    return n_candidates
 
-    Candidates are the arms whose highest gain is above a bar that is guessed from the step before. If the gains of all
-    pulls turn out to be above it, no other arm could have been pulled; if not, all arms are candidates.
-    """
-    n_arms = pulls.size
-    bar = scalars[_BAR] if n_arms > AHEAD else _NO_BAR
-    for _ in range(2):
-        n_candidates = 0
-        for i in range(n_arms):
-            state[_PLACE, n_candidates] = i
-            n_candidates += 1 if state[_HIGHEST, i] >= bar else 0
-        if n_candidates == 0:
-            bar = _NO_BAR
-            continue
-        for j in range(n_candidates):
-            i = int(state[_PLACE, j])
-            state[_CANDIDATE_GAIN, j], state[_CANDIDATE_SLOPE, j] = state[GAIN, i], state[SLOPE, i]
-            state[_CANDIDATE_UNSURE, j], state[_PULLED, j] = state[UNSURE, i], 0.0
-        lowest = 1e300
-        for k in range(window):
-            coefficient = 0.5 * (1.0 - reward_weight) * (t + k) * math.sqrt(t + k)
-            place, best, second = 0, -1e300, -1e300
-            for j in range(n_candidates):
-                gain = state[_CANDIDATE_GAIN, j] + coefficient * state[_CANDIDATE_SLOPE, j]
-                less = gain if gain < best else best
-                second = less if less > second else second
-                place = j if gain > best else place
-                best = gain if gain > best else best
-            if second >= best - state[_CANDIDATE_UNSURE, place]:
-                place = _first_of_equals(
-                    place, best - state[_CANDIDATE_UNSURE, place], coefficient, n_candidates, pulls, mean, std, state
-                )
-                if place < 0:
-                    return 0
-            sure = best - state[_CANDIDATE_UNSURE, place]
-            lowest = sure if sure < lowest else lowest
-            pulled = state[_PULLED, place] + 1.0
-            state[_PULLED, place] = pulled
-            arm = int(state[_PLACE, place])
-            entry = (pulls[arm] + int(pulled)) & (AHEAD - 1)
-            hope = reward_weight * ahead[arm, entry] * state[_VARIANCE, arm]
-            state[_CANDIDATE_GAIN, place] = state[_VALUE, arm] + hope
-            state[_CANDIDATE_SLOPE, place] = ahead[arm, AHEAD + entry] * state[_VARIANCE, arm]
-        if lowest > bar:
-            break
-        bar = _NO_BAR
-    # Keep the bar just low enough: too many candidates cost time, and too few cost a second round.
+
+@approximate_inlined
+def _move_bar(lowest: float, n_candidates: int, scalars: FloatArray) -> None:
+    """Keep the bar just low enough: too many candidates cost time, and too few cost a second round."""
     if lowest <= scalars[_BAR]:
         scalars[_MARGIN] += 2.0 * (scalars[_BAR] - lowest)
-    elif n_candidates > AHEAD:
+    elif n_candidates > _FEW:
         scalars[_MARGIN] *= 0.8
     scalars[_BAR] = lowest - scalars[_MARGIN]
-    return n_candidates
+
+
+@approximate_inlined
+def _best_pull(pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray) -> int:
+    """Return the arm with the largest gain, or `UNCLEAR` if gains are too close.
+
+    Candidates are the arms whose gain is above a bar that is guessed from the step before. If the best is above it too,
+    no other arm could be the best; if not, all arms are candidates.
+    """
+    bar = scalars[_BAR] if pulls.size > _FEW else _NO_BAR
+    n_candidates = _select(bar, state)
+    if n_candidates == 0:
+        bar = _NO_BAR
+        n_candidates = _select(bar, state)
+    arm, best, second = 0, -1e300, -1e300
+    for j in range(n_candidates):
+        i = int(state[_PLACE, j])
+        gain = state[GAIN, i]
+        less = gain if gain < best else best
+        second = less if less > second else second
+        arm = i if gain > best else arm
+        best = gain if gain > best else best
+    sure = best - state[UNSURE, arm]
+    # The arms left out are below the bar, but those that may be best are not.
+    if sure <= bar:
+        n_candidates, second = _select(_NO_BAR, state), best
+    if second >= sure:
+        arm = _first_of_equals(arm, sure, n_candidates, pulls, mean, std, state)
+    _move_bar(sure, n_candidates, scalars)
+    return arm
 
 
 @approximate
 def _first_of_equals(
-    best: int,
-    bar: float,
-    coefficient: float,
-    n_candidates: int,
+    best: int, bar: float, n_candidates: int, pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray
+) -> int:
+    """Return the first arm with a gain above the bar if all of these have the same statistics, otherwise `UNCLEAR`.
+
+    Such arms have the same gain in the strict rule too, where the first of them is pulled.
+    """
+    found = UNCLEAR
+    for j in range(n_candidates):
+        i = int(state[_PLACE, j])
+        if state[GAIN, i] >= bar:
+            if not (pulls[i] == pulls[best] and mean[i] == mean[best] and std[i] == std[best]):
+                return UNCLEAR
+            found = i if found < 0 else found
+    return found
+
+
+@approximate_inlined
+def _plan(
+    window: int,
+    hope: float,
+    lack: float,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
     state: FloatArray,
+    scalars: FloatArray,
 ) -> int:
-    """Return the first candidate with a gain above the bar if all of these are equal in every respect, otherwise -1.
+    """Plan the best pulls of a window; return the number of candidates, or 0 if gains are too close.
 
-    Arms with the same statistics have the same gain in the strict rule too, where the first of them is pulled.
+    An arm's gain with m pulls is its value and, times its spread, hope / (m + 1/2) + lack / (m + 1/2)^(3/2). It falls
+    with every pull, so a plan is best if the last planned pull of no arm has a smaller gain than the next of another.
+    It differs little from what is left of the plan of the step before: pulls are moved one by one until that holds.
+    Candidates are found as in `_best_pull`; no other arm has a planned pull.
     """
-    arm, found = int(state[_PLACE, best]), -1
-    for j in range(n_candidates):
-        if state[_CANDIDATE_GAIN, j] + coefficient * state[_CANDIDATE_SLOPE, j] >= bar:
+    bar = scalars[_BAR] if pulls.size > _FEW else _NO_BAR
+    for _ in range(2):
+        n_candidates = _select(bar, state)
+        planned = 0.0
+        for j in range(n_candidates):
             i = int(state[_PLACE, j])
-            same = pulls[i] == pulls[arm] and mean[i] == mean[arm] and std[i] == std[arm]
-            if not (same and state[_PULLED, j] == state[_PULLED, best]):
-                return -1
-            found = j if found < 0 else found
-    return found
+            plan = state[PLANNED, i]
+            planned += plan
+            state[_PLAN, j], state[_MIDDLE, j] = plan, pulls[i] + plan + 0.5
+            state[_CANDIDATE_VALUE, j], state[_CANDIDATE_SPREAD, j] = state[_VALUE, i], state[_VARIANCE, i]
+            state[_CANDIDATE_UNSURE, j] = state[UNSURE, i]
+        for j in range(n_candidates):
+            state[_NEXT, j] = _gain(j, state[_MIDDLE, j], hope, lack, state)
+            last = _gain(j, state[_MIDDLE, j] - 1.0, hope, lack, state)
+            state[_LAST, j] = last if state[_PLAN, j] > 0.0 else 1e300
+        low, high, settled = 1e300, -1e300, False
+        for _ in range(4 * window + _FEW):
+            add, remove, most, least = 0, 0, -1e300, 1e300
+            low, high = 1e300, -1e300
+            for j in range(n_candidates):
+                following, last = state[_NEXT, j], state[_LAST, j]
+                add = j if following > most else add
+                most = following if following > most else most
+                remove = j if last < least else remove
+                least = last if last < least else least
+                sure = last - state[_CANDIDATE_UNSURE, j]
+                low = sure if sure < low else low
+            high = most
+            if n_candidates == 0 or (planned == window and most - state[_CANDIDATE_UNSURE, add] <= least):
+                settled = n_candidates > 0
+                break
+            if planned <= window:
+                _change_plan(add, 1.0, hope, lack, state)
+                planned += 1.0
+            if planned > window:
+                _change_plan(remove, -1.0, hope, lack, state)
+                planned -= 1.0
+        if settled and low > bar:
+            break
+        bar, settled = _NO_BAR, False
+    if not settled or (high >= low and not _settle_equals(low, high, n_candidates, pulls, mean, std, state)):
+        return 0
+    for i in range(pulls.size):
+        state[PLANNED, i] = 0.0
+    for j in range(n_candidates):
+        state[PLANNED, int(state[_PLACE, j])] = state[_PLAN, j]
+    _move_bar(low, n_candidates, scalars)
+    return n_candidates
+
+
+@approximate_inlined
+def _gain(place: int, middle: float, hope: float, lack: float, state: FloatArray) -> float:
+    """Return the most that the gain of a candidate's pull may be, by the middle of that pull."""
+    inverse = 1.0 / middle
+    worth: float = inverse * (hope + lack * math.sqrt(inverse))
+    return float(state[_CANDIDATE_VALUE, place] + state[_CANDIDATE_SPREAD, place] * worth)
+
+
+@approximate_inlined
+def _change_plan(place: int, change: float, hope: float, lack: float, state: FloatArray) -> None:
+    """Plan one more pull of a candidate, or one fewer."""
+    state[_PLAN, place] += change
+    state[_MIDDLE, place] += change
+    state[_NEXT, place] = _gain(place, state[_MIDDLE, place], hope, lack, state)
+    last = _gain(place, state[_MIDDLE, place] - 1.0, hope, lack, state)
+    state[_LAST, place] = last if state[_PLAN, place] > 0.0 else 1e300
+
+
+@approximate
+def _settle_equals(
+    low: float, high: float, n_candidates: int, pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray
+) -> bool:
+    """Give pulls of equal gain to the first arms; return False if the arms that compete for them are not all the same.
+
+    Arms with the same statistics have the same gains in the strict rule too, where the first of them is pulled first.
+    """
+    first, before, n_pulls = -1, 0.0, 0
+    for j in range(n_candidates):
+        has_next, has_last = state[_NEXT, j] >= low, state[_LAST, j] - state[_CANDIDATE_UNSURE, j] <= high
+        if not (has_next or has_last):
+            continue
+        if has_next and has_last:
+            return False
+        i, count = int(state[_PLACE, j]), state[_PLAN, j] - (1.0 if has_last else 0.0)
+        if first < 0:
+            first, before = i, count
+        if not (pulls[i] == pulls[first] and mean[i] == mean[first] and std[i] == std[first] and count == before):
+            return False
+        n_pulls += 1 if has_last else 0
+    for j in range(n_candidates):
+        if state[_NEXT, j] >= low or state[_LAST, j] - state[_CANDIDATE_UNSURE, j] <= high:
+            state[_PLAN, j] = before + (1.0 if n_pulls > 0 else 0.0)
+            n_pulls -= 1
+    return True
 
 
 @approximate_inlined
@@ -785,7 +860,7 @@ def _drawn(uniform: float, window: int, mixing: float, n_candidates: int, state:
     margin = _ROUNDING + _ROUNDING_PER_ARM * n_arms
     below = 0.0  # of the probability, what the pulls of the arms before add up to
     for j in range(n_candidates):
-        chance = share * state[_PULLED, j]
+        chance = share * state[_PLAN, j]
         if chance > 0.0:
             start = even * state[_PLACE, j] + below
             if uniform < start:

@@ -199,12 +199,13 @@ def change(arm: int, std: float, mean: FloatArray, state: FloatArray, scalars: F
         inverse = 1.0 / steepness
         first = 1.5 * (total - 1.0) * inverse
         step = first * (1.0 + (5 / 6) * first * bend * inverse)
-        if abs(step) <= _SMALL_STEP * level:
+        # Far from the solution the two terms may cancel, so a step is as long as its first term.
+        if abs(first) <= _SMALL_STEP * level:
             _settle(step, per_step, state)
             scalars[LEVEL] = level + step
             scalars[INVERSE_SLOPE] = inverse
             return True
-        close = abs(step) <= _SERIES_STEP * level
+        close = abs(first) <= _SERIES_STEP * level
         if not close:
             step = total / steepness * (total * math.sqrt(total) - 1.0)
         # Newton's step never overshoots upwards, but from far above it may lead below every level.

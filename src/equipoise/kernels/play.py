@@ -8,12 +8,21 @@ import numpy as np
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels.compiler import approximate_inlined, compiled, compiled_for_caller, inlined
-from equipoise.kernels.decision import RANDOM, WORK_ROWS, decide, draw, is_forced, write_target
+from equipoise.kernels.decision import (
+    RANDOM,
+    WORK_ROWS,
+    decide,
+    draw,
+    has_growing_window,
+    is_forced,
+    window_at,
+    write_target,
+)
 from equipoise.kernels.incremental_information import MOST_KEPT, MOST_KEPT_BY_RATIO, change_keeping, start_keeping
 from equipoise.kernels.incremental_information import SCALARS as INFORMATION_SCALARS
-from equipoise.kernels.incremental_pooling import AHEAD, begin, next_pull, renew
 from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
 from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
+from equipoise.kernels.incremental_pooling import begin, next_pull, renew
 from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, SHARE, change, start
 from equipoise.kernels.incremental_solver import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
@@ -64,7 +73,6 @@ class Arena(NamedTuple):
     score: FloatArray
     pooled: FloatArray
     pooled_scalars: FloatArray
-    ahead: FloatArray
     counters: IntArray
 
 
@@ -86,7 +94,6 @@ def new_arena(kind: IntArray, shape: FloatArray, pool: FloatArray, buffered: int
         score=np.empty(n),
         pooled=np.empty((POOLING_ROWS, n)),
         pooled_scalars=np.empty(POOLING_SCALARS),
-        ahead=np.empty((n, 2 * AHEAD)),
         counters=np.zeros(COUNTERS, dtype=np.int64),
     )
 
@@ -179,8 +186,7 @@ def advance(
     kind, shape, pool, buffer = arena.kind, arena.shape, arena.pool, arena.buffer
     pulls, mean, std, sums = arena.pulls, arena.mean, arena.std, arena.sums
     work, state, scalars, score = arena.work, arena.state, arena.scalars, arena.score
-    pooled, pooled_scalars, ahead = arena.pooled, arena.pooled_scalars, arena.ahead
-    counters = arena.counters
+    pooled, pooled_scalars, counters = arena.pooled, arena.pooled_scalars, arena.counters
     probability, kept_score = state[SCRATCH], state[SCORE]
     bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
@@ -190,8 +196,8 @@ def advance(
     weighing = rule.criterion == STATED_WEIGHT and rule.reward_weight < 1.0
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and rule.tracking != SAMPLE and (keeping or weighing)
     drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
-    window = int(rule.window) if drawn else 0
-    pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and window < AHEAD and n_arms > 1
+    pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and n_arms > 1
+    pooling = pooling and (has_growing_window(rule) or not drawn)
     pooling = pooling and (rule.criterion == STATED_WEIGHT or (keeping and rule.power == 0.5))
     information_kept = rule.information_kept if keeping else 0.0
     for i in range(n_arms):
@@ -217,14 +223,16 @@ def advance(
                     else:
                         warm = start(mean, std, rule.reward_weight, importance, floor, work, state, scalars, per_step)
                 if warm and rule.tracking == WINDOWED:
-                    arm = _clear_draw(t, rule.window, rule.mixing, decision_uniform(seed, replication, t - 1), state)
+                    uniform = decision_uniform(seed, replication, t - 1)
+                    arm = _clear_draw(t, window_at(rule, t), rule.mixing, uniform, state)
                 elif warm:
                     arm = _clear_winner(kept_score, bits)
             elif pooling and not is_forced(rule, t, least, least):
                 if not warm:
-                    begin(curiosity, importance[0], pulls, mean, std, ahead, pooled, pooled_scalars)
+                    begin(curiosity, importance[0], pulls, mean, std, pooled, pooled_scalars)
                     warm = True
                 uniform = decision_uniform(seed, replication, t - 1) if drawn else 0.0
+                window = int(window_at(rule, t)) if drawn else 0
                 arm = next_pull(
                     t,
                     uniform,
@@ -232,13 +240,13 @@ def advance(
                     rule.mixing,
                     weight,
                     information_kept,
+                    curiosity,
                     importance[0],
                     rule.pooling,
                     squares_expected,
                     pulls,
                     mean,
                     std,
-                    ahead,
                     pooled,
                     pooled_scalars,
                 )
@@ -261,7 +269,7 @@ def advance(
         state[COUNT, arm] += 1.0
         fewest = fewest_after(arm, fewest, pulls)
         if warm and pooling:
-            renew(arm, old_mean, old_std, curiosity, importance[0], pulls, mean, std, ahead, pooled, pooled_scalars)
+            renew(arm, old_mean, old_std, curiosity, importance[0], pulls, mean, std, pooled, pooled_scalars)
         elif warm:
             per_step = 0.0 if rule.tracking == RATIO else 1.0 / t
             if keeping:

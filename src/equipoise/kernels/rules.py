@@ -42,6 +42,12 @@ CRITERIA = {"average": AVERAGE, "every-arm": EVERY_ARM, "best-arm": BEST_ARM}
 SMALLEST_DIFFERENCE = 0.05
 """For `BEST_ARM`: differences of means below this share of the typical spread count as this share, unless stated."""
 
+PLAIN, WEIGHTED, DETECTED = range(3)
+"""What decisions read of the arms: plain estimates; estimates weighted by 1 / probability; these if rewards drift."""
+
+DRIFTS = {"none": PLAIN, "declared": WEIGHTED, "detected": DETECTED}
+"""The same codes, by what a policy is told of drift."""
+
 FLOOR, IMPORTANCE, ALLOCATION = 0, 1, 2
 PER_ARM_ROWS = 3
 """Rows of a policy's numbers per arm."""
@@ -58,6 +64,8 @@ class Rule(NamedTuple):
     reward_weight: float = 0.0
     power: float = 0.5
     window: float = 1.0
+    window_growth: float = 0.0
+    """At step t the window is at least this times t; 0 for the constant window before version 4 of the kernels."""
     mixing: float = 0.0
     scale: float = 1.0
     """Factor of confidence radii; in `POST_DIFF`, which shares the field, the difference that counts as small."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-REVISION = "4"
+REVISION = "5"
 """The revision that this code reads and writes: the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
@@ -60,9 +60,11 @@ arms = sa.Table(
     sa.Column("changed", sa.BigInteger, nullable=False),  # last event that changed this row
     # `assigned` when the set of arms in play last changed; the policy tracks its target from there.
     sa.Column("tracked_from", sa.BigInteger, nullable=False, server_default=sa.text("0")),
-    # Both sums without any rounding, as text; null where removed rewards are subtracted from the pairs, as at first.
+    # The sums of rewards, squares, cubes and fourth powers without any rounding, as text.
     sa.Column("exact_sums", sa.Text),
     sa.Column("withdrawn", sa.BigInteger, nullable=False, server_default=sa.text("0")),
+    # Sums of weighted rewards and of times, each a pair of doubles, as text; none unless the policy reads them.
+    sa.Column("drift_sums", sa.Text),
     sa.UniqueConstraint("experiment", "name", name="arms_have_names_of_their_own"),
     sqlite_with_rowid=False,
 )

@@ -1,4 +1,4 @@
-"""Compute the theoretical guarantees: confidence radii and sequences, lemmas, and Theorem 1 (Sect. 4, App. A and B).
+"""Compute the theoretical guarantees: confidence radii, lemmas, and Theorem 1 (Sect. 4, App. A and B).
 
 Rewards lie in an interval of length `reward_range` (the paper takes [0, 1]); every bound in the unit of the rewards
 grows with it. The bounds are loose: they show what a guarantee depends on, not what to expect of an experiment. Where
@@ -14,7 +14,6 @@ from equipoise.theory.confidence import (
     tradeoff_error,
     uniform_tradeoff_error,
 )
-from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
 from equipoise.theory.incompatibility import error_and_loss, least_error, least_total_loss
 from equipoise.theory.lemmas import (
     allocation_distance,
@@ -32,8 +31,6 @@ __all__ = [
     "STEP_8_CONSTANT",
     "RegretBound",
     "allocation_distance",
-    "asymptotic_mean_radius",
-    "bounded_mean_radius",
     "error_and_loss",
     "estimated_optimum_gap",
     "exploration_bound",
