@@ -119,6 +119,15 @@ def test_save_and_load_go_on_as_if_nothing_had_happened(tmp_path, arms):
     assert [p.name for p in tmp_path.iterdir()] == ["bandit.json"]
 
 
+@pytest.mark.parametrize("kind", [eq.ForcingBalance, eq.PooledBalance])
+def test_a_bandit_that_was_saved_before_windows_grew_keeps_its_constant_window(kind):
+    bandit = eq.Bandit(kind(reward_weight=0.8, tracking="windowed", window_growth=0.0), 3, seed=4)
+    play(bandit, 900)
+    data = bandit.to_dict()
+    del data["policy"]["window_growth"]
+    assert play(eq.Bandit.from_dict(data), 100) == play(bandit, 100)
+
+
 def test_a_failed_save_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "bandit.json"
     bandit = eq.Bandit(POLICY, 2)

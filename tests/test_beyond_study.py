@@ -45,7 +45,7 @@ def test_the_tables_of_the_page_follow_from_the_results(study, results, capsys):
     assert [line for line in lines[begin:] if line] == printed, "benchmarks/beyond.py prints it anew from its results"
     # The page has parts of these tables, and examples in one of its own.
     page = (DOCS / "pooled-balance.md").read_text(encoding="utf-8")
-    page = page[page.index("## What was measured") : page.index("## When not to use it")]
+    page = page[page.index("## What was measured") : page.index("## When rewards change over time")]
     rows = [line for line in page.splitlines() if line.startswith("|")]
     own = rows.index("| where | example | n | eta = 1 | PooledBalance |")
     assert len(rows) > 60

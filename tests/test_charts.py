@@ -275,3 +275,72 @@ def test_a_missing_extra_says_how_to_install_it(package: str, tmp_path: Path, mo
     if package == "altair":
         with pytest.raises(eq.MissingExtra):
             charts.allocation_chart(five())
+
+
+# --- comparisons ------------------------------------------------------------------------------------------------------
+
+
+def compared(n_arms: int, n: int = 400, **options: Any) -> eq.analysis.Comparison:
+    mean = np.linspace(0.2, 0.6, n_arms)
+    names = [f"arm {i}" for i in range(n_arms)]
+    evidence = eq.analysis.Evidence.from_summary([n] * n_arms, mean, np.sqrt(mean * (1 - mean)), reward_range=(0, 1))
+    return eq.analysis.compare(evidence, names, **options)
+
+
+@pytest.mark.parametrize("direction", ["maximise", "minimise"])
+def test_a_comparison_record_has_the_best_mean_first_and_the_better_arm_of_a_pair(direction: str) -> None:
+    found = compared(4, 320, direction=direction)
+    record = charts.comparison_record(found)
+    best_first = ("arm 3", "arm 2", "arm 1", "arm 0")
+    assert record.arms == (best_first if direction == "maximise" else best_first[::-1])
+    assert record.standing == ("is best", "ruled out", "ruled out", "ruled out")
+    assert found.may_be_best == (record.arms[0],)
+    assert [record.arms.index(a) < record.arms.index(b) for a, b in record.pairs] == [True] * 6
+    assert set(record.verdict) == {"better", "undecided"}
+    sure = (record.difference_low > 0) | (record.difference_high < 0)
+    assert sure.tolist() == [verdict == "better" for verdict in record.verdict]
+    assert (record.difference > 0).all() == (direction == "maximise")
+
+
+@pytest.mark.parametrize(("n_arms", "n_pairs"), [(1, 0), (2, 1), (3, 3), (22, 21), (40, 39)])
+def test_a_comparison_chart_is_readable_for_few_and_many_arms(n_arms: int, n_pairs: int, tmp_path: Path) -> None:
+    found = compared(n_arms)
+    rows = data_of(charts.comparison_chart(found))
+    words = text_of(charts.comparison_chart(found), tmp_path)
+    assert sum("middle" in row for row in rows) == n_arms + n_pairs
+    for arm in found.arms:
+        assert f"{arm.mean:.2f} ({arm.low:.2f} to {arm.high:.2f})" in words
+        assert f"{arm.arm}\n" in words
+    assert "lines: 95% intervals, for all of them together and at all times" in words
+    if n_arms > 1:
+        assert {"zero": 0.0} in rows
+        assert {"may be best" if found.best is None else "is best", "ruled out"} & set(words.splitlines())
+
+
+def test_a_comparison_chart_can_be_read_without_colour() -> None:
+    """What is ruled out or undecided is hollow: white inside, whatever its colour."""
+    panels = charts.comparison_chart(compared(5)).to_dict()["vconcat"]
+    for panel, hollow, filled in zip(panels, ("ruled out", "undecided"), ("may be best", "better"), strict=True):
+        [fill] = [one["encoding"]["fill"]["scale"] for one in panel["layer"] if "fill" in one.get("encoding", {})]
+        inside = dict(zip(fill["domain"], fill["range"], strict=True))
+        assert inside[hollow] == "white" != inside[filled]
+
+
+def test_a_comparison_chart_names_the_control_and_says_if_it_is_provisional(tmp_path: Path) -> None:
+    chart = charts.comparison_chart(compared(3, control="arm 0", name="mail", provisional=("Rewards are missing.",)))
+    words = text_of(chart, tmp_path).splitlines()
+    assert {"arm 0 (control)", "mean reward minus that of arm 0", "mail: what is known of the arms"} <= set(words)
+    assert any("provisional: rewards are missing or still to come" in line for line in words)
+    assert words.count("arm 1") == words.count("arm 2") == 2
+
+
+def test_an_interval_without_an_end_runs_to_the_edge_and_an_arm_without_rewards_is_named(tmp_path: Path) -> None:
+    evidence = eq.analysis.Evidence.from_summary([20, 20, 0], [1.0, 2.0, 0.0], [1.0, 1.0, 0.0], reward_range=(0, None))
+    found = eq.analysis.compare(evidence, ["a", "b", "c"])
+    assert found.arms[0].low is not None and found.arms[0].high is None
+    rows = {row["arm"]: row for row in data_of(charts.comparison_chart(found)) if row.get("kind", "").endswith("best")}
+    assert rows["a"]["to"] == rows["b"]["to"] > 2
+    assert "no rewards" in text_of(charts.comparison_chart(found), tmp_path)
+    nothing = eq.analysis.compare(eq.analysis.Evidence.from_summary([0, 0], [0, 0], [0, 0]), ["a", "b"])
+    with pytest.raises(eq.InvalidInput, match="no arm has a reward yet"):
+        charts.comparison_chart(nothing)

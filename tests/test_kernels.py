@@ -111,6 +111,24 @@ def test_incremental_shares_follow_a_best_arm_that_slowly_loses_its_lead():
     np.testing.assert_allclose(share, exact, rtol=1e-11, atol=0)
 
 
+def test_incremental_shares_recover_from_a_jump_of_the_best_arm():
+    """Far from the solution the terms of the step may cancel, which is no convergence: found with Cauchy rewards."""
+    n, changed = 300, 0
+    work, exact, even, zero = np.empty((WORK_ROWS, n)), np.empty(n), np.full(n, 1 / n), np.zeros(n)
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        mean, std = rng.normal(0, 1, n), rng.gamma(2, rng.uniform(0.1, 3), n)
+        std[0], mean[0] = 14.0 * rng.uniform(0.5, 3), mean[1:].max() + rng.uniform(0.5, 4)
+        state, scalars = np.zeros((incremental.ROWS, n)), np.empty(incremental.SCALARS)
+        assert incremental.start(mean, std, 0.9, even, zero, work, state, scalars, 1e-3)
+        mean[0], std[0] = mean[0] - 2 * rng.uniform(0.1, 1), 0.94 * std[0]
+        if incremental.change(0, std[0], mean, state, scalars, 1e-3):
+            changed += 1
+            allocate(mean, std, even, zero, 0.9, 0.5, COLD, work, exact)
+            np.testing.assert_allclose(state[incremental.SHARE], exact, rtol=1e-9, atol=0)
+    assert changed > 250
+
+
 def test_incremental_shares_leave_floors_and_weight_one_to_the_solver():
     mean, std, importance = np.array([1.0, 2.0]), np.array([1.0, 1.0]), np.full(2, 0.5)
     state, scalars = np.zeros((incremental.ROWS, 2)), np.empty(incremental.SCALARS)
@@ -143,6 +161,11 @@ policies = [
     eq.PooledBalance(information_kept=0.5), eq.PooledBalance(information_kept=0.9, tracking="windowed"),
     eq.PooledBalance(information_kept=0.5, information_about="best-arm", smallest_difference=0.2),
     eq.PooledBalance(reward_weight=0.6, tracking="windowed"), eq.PooledBalance(reward_weight=0.9, floor=0.1),
+    eq.PooledBalance(reward_weight=0.6, tracking="windowed", window=2, window_growth=0.5),
+    eq.PooledBalance(reward_weight=0.6, tracking="windowed", window_growth=0.0),
+    eq.ForcingBalance(reward_weight=0.6, tracking="windowed", forcing=0.1, window=2, window_growth=0.5),
+    eq.PooledBalance(reward_weight=0.9, tracking="windowed", drift="declared"),
+    eq.PooledBalance(reward_weight=0.9, tracking="windowed", drift="detected"),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
     eq.ThompsonSampling(draws=3), eq.ClippedThompson(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),

@@ -24,6 +24,7 @@ from equipoise.cli import app
 from equipoise.cli import unit_commands as feeding
 from equipoise.cli.unit_files import Row, UnitFile
 from equipoise.status_table import status_lines
+from equipoise.store.schema import REVISION
 
 SOURCE = Path(eq.__file__).parent
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(SOURCE.parent), "COLUMNS": "100"}
@@ -75,6 +76,9 @@ OPTIONS = (
     ("--budget", 5000),
     ("--deadline", "2027-06-30T18:00:00+02:00"),
     ("--precision", 2.5),
+    ("--precision-of-differences", 4),
+    ("--decided", 0.5),
+    ("--covariates", "age,school"),
     ("--metadata", "school=Hill Road"),
 )
 FILE = """
@@ -89,12 +93,15 @@ control_share = 0.1
 reward_range = [0, 100]
 direction = "minimise"
 failure_probability = 0.1
+covariates = ["age", "school"]
 missing = {rule = "default", value = 0, window = "14 days", hold = true, late = "ignore"}
 metadata = {school = "Hill Road"}
 [stopping]
 budget = 5000
 deadline = "2027-06-30T18:00:00+02:00"
 precision = 2.5
+precision_of_differences = 4
+decided = 0.5
 """
 
 
@@ -113,7 +120,14 @@ def test_options_and_a_file_make_what_the_library_makes(run: Runner) -> None:
         direction="minimise",
         failure_probability=0.1,
         missing=eq.DefaultReward(value=0, window_seconds=14 * 86_400, hold=True, late="ignore"),
-        stopping=[eq.Budget(units=5000), eq.Deadline(at="2027-06-30T18:00:00+02:00"), eq.Precision(half_width=2.5)],
+        stopping=[
+            eq.Budget(units=5000),
+            eq.Deadline(at="2027-06-30T18:00:00+02:00"),
+            eq.Precision(half_width=2.5),
+            eq.Precision(half_width=4, of="differences"),
+            eq.Decided(margin=0.5),
+        ],
+        covariates=["age", "school"],
         metadata={"school": "Hill Road"},
     )
     assert run("create", "options", *[part for option in OPTIONS for part in option]).code == 0
@@ -317,6 +331,8 @@ EXISTING_ONLY = [
     ["correct", "exam", "ana", "1", "--reason", "typo"],
     ["unit", "exam", "ana"],
     ["status", "exam"],
+    ["compare", "exam"],
+    ["report", "exam"],
     ["pause", "exam"],
     ["resume", "exam"],
     ["stop", "exam"],
@@ -948,8 +964,8 @@ def test_an_experiment_moves_from_sqlite_to_postgresql_and_goes_on(
 
 
 def test_upgrade_says_what_it_did(run: Runner, exam: eq.Experiment) -> None:
-    assert run("upgrade") == Result(0, "the store has schema 4; nothing to do\n", "")
-    assert run.data("upgrade") == {"store": STORE, "before": "4", "after": "4"}
+    assert run("upgrade") == Result(0, f"the store has schema {REVISION}; nothing to do\n", "")
+    assert run.data("upgrade") == {"store": STORE, "before": REVISION, "after": REVISION}
     with sqlite3.connect("foreign.db") as connection:
         connection.execute("CREATE TABLE experiments (x)")
     connection.close()

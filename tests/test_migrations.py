@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import io
+import json
 import shutil
 import sqlite3
+from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from own_policies import DOptimal
 
 import equipoise as eq
+from equipoise.experiment.state import load_state
 from equipoise.store import migrations, schema, upgrade
 from equipoise.store.database import database_at
 
@@ -88,6 +96,52 @@ def fill_with_posterior_sampling(store):
             experiment.tell(f"unit-{number}", float(number % {"line": 2, "pie": 3, "none": 5}[arm] == 0))
 
 
+def fill_with_corrections(store):
+    """Make experiments in which rewards were corrected, replaced defaults, expired and left, on both scales."""
+    for direction in ("maximise", "minimise"):
+        rule = eq.DefaultReward(value=0.125, window_seconds=1e-6, late="count")
+        policy = eq.PooledBalance(reward_weight=0.8, tracking="windowed")
+        arms = ["line", "pie", "none"]
+        made = eq.Experiment.create(
+            store, direction, arms=arms, policy=policy, floor=0.05, seed=7, missing=rule, direction=direction
+        )
+        for number in range(60):
+            made.ask(f"unit-{number}")
+            if number % 5:
+                made.tell(f"unit-{number}", {7: 1e18, 8: -3e80, 9: 1e-100}.get(number, (number * 37 % 101 - 20) / 100))
+            if number in (27, 28):
+                made.correct(f"unit-{number - 20}", 0.25, "misread")
+        made.settle()
+        made.tell("unit-0", 0.75)
+        made.withdraw("unit-11", "asked to")
+        made.pause_arm("none")
+        made.ask_many([f"more-{number}" for number in range(20)])
+        made.tell_many({f"more-{number}": number / 7 for number in range(15)})
+    old = eq.Experiment.open(store, "mistake")
+    old.ask_many([f"later-{number}" for number in range(5)])
+    old.tell("later-1", 0.375)
+    old.correct("later-1", 0.625, "misread")
+
+
+WINDOWED = {
+    "pooled": eq.PooledBalance(reward_weight=0.4, tracking="windowed", window=1),
+    "forcing": eq.ForcingBalance(reward_weight=0.4, tracking="windowed", window=2),
+    "own": eq.ForcingBalance(reward_weight=0.4, tracking="windowed", window=2, objective=DOptimal()),
+}
+
+
+def fill_with_windows(store):
+    """Make experiments with windows so small that growing ones would differ; before version 4 they stayed constant."""
+    for name, policy in WINDOWED.items():
+        experiment = eq.Experiment.create(store, name, arms=["line", "pie", "none"], policy=policy, seed=7)
+        for number in range(12):
+            units = [f"unit-{10 * number + k}" for k in range(10)]
+            arms = [one.arm for one in experiment.ask_many(units)]
+            rewards = {"line": 0.5, "pie": 0.7, "none": 0.9}
+            told = {unit: rewards[arm] + 0.1 * (k % 3) for k, (unit, arm) in enumerate(zip(units, arms, strict=True))}
+            experiment.tell_many(told)
+
+
 @pytest.fixture(params=["schema_1", "schema_2", "schema_3"])
 def old_file(request, tmp_path):
     """A file that was written long ago, brought to the present schema."""
@@ -111,6 +165,76 @@ def test_files_of_older_schemas_open_and_go_on(old_file):
         old.ask_many([f"after-{number}" for number in range(30)])
         old.verify()
         assert not old.rebuild()
+
+
+def test_sums_of_four_powers_come_from_the_log(tmp_path):
+    """The file has corrected and replaced rewards, on both scales, and an experiment that kept no exact sums at all."""
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "schema_4.db", path)
+    assert upgrade(file_url(path)) == ("4", schema.REVISION)
+    with eq.open_store(file_url(path)) as store:
+        check_corrections(store)
+
+
+def test_sums_of_four_powers_come_from_the_log_on_postgresql(tmp_path, postgresql_url, monkeypatch):
+    """As version 4 left a database: two sums, or none."""
+    shutil.copy(DATA / "schema_4.db", tmp_path / "old.db")
+    upgrade(file_url(tmp_path / "old.db"))
+    with eq.open_store(file_url(tmp_path / "old.db")) as source, eq.open_store(postgresql_url) as store:
+        for one in eq.Experiment.list(source):
+            eq.Experiment.open(source, one.name).copy_to(store)
+        with store.database.engine.connect() as connection:
+            two_or_none = "CASE WHEN position > 0 THEN substring(exact_sums FROM '^[^ ]+ [^ ]+') END"
+            connection.execute(sa.text(f"UPDATE arms SET exact_sums = {two_or_none}"))  # noqa: S608
+            connection.execute(sa.text("ALTER TABLE arms DROP COLUMN drift_sums"))
+            connection.execute(sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '4'"))  # noqa: S608
+            connection.commit()
+    with pytest.raises(eq.UpgradeNeeded):
+        eq.open_store(postgresql_url)
+    assert upgrade(postgresql_url) == ("4", schema.REVISION)
+    with eq.open_store(postgresql_url) as store:
+        check_corrections(store)
+
+
+def check_corrections(store):
+    """Check the sums of `fill_with_corrections` against the rewards in the log, and go on."""
+    for name in ("maximise", "minimise", "mistake"):
+        experiment = eq.Experiment.open(store, name)
+        state = store.read(lambda transaction, e=experiment: load_state(store, transaction, e.number, e.name))
+        counted, sign = counted_rewards(experiment), state.configuration.sign
+        for position, arm in enumerate(state.names):
+            rewards = [Fraction(sign * reward) for reward in counted[arm]]
+            for power, total in enumerate(state.stats.exact_sums(position), 1):
+                # Powers of 1e-100 are cut off where the smallest double ends.
+                assert abs(total - 2**1074 * sum(x**power for x in rewards)) <= 6
+        experiment.verify()
+        assert not experiment.rebuild()
+        units = [f"new-{number}" for number in range(6)]
+        experiment.ask_many(units)
+        experiment.tell_many(dict.fromkeys(units, 1e20))
+        for unit in units:
+            experiment.correct(unit, 0.5, "misread")
+        experiment.verify()
+
+
+def counted_rewards(experiment):
+    """Return the rewards in the estimates of each arm, as exported."""
+    file, found = io.StringIO(), defaultdict(list)
+    experiment.export(file, format="jsonl")
+    for row in map(json.loads, file.getvalue().splitlines()):
+        if row["counted_reward"] is not None:
+            found[row["arm"]].append(row["counted_reward"])
+    return found
+
+
+def test_an_upgrade_refuses_a_log_with_words_for_rewards(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "schema_4.db", path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE events SET reward = 'seven' WHERE kind = 'corrected'")
+        connection.commit()
+    with pytest.raises(eq.StoreMismatch, match="is damaged: could not convert"):
+        upgrade(file_url(path))
 
 
 def test_an_experiment_keeps_the_rule_of_tracking_that_it_began_with(tmp_path):
@@ -157,6 +281,54 @@ def test_posterior_sampling_keeps_the_version_of_the_kernels_that_it_began_with(
         for name in ("sampling", "balance"):
             with pytest.raises(eq.VerificationFailed):
                 eq.Experiment.open(store, name).verify()
+
+
+def test_windows_stay_constant_in_experiments_that_began_before_they_grew(tmp_path):
+    path = tmp_path / "old.db"
+    shutil.copy(DATA / "kernels_3_windowed.db", path)
+    upgrade(file_url(path))
+    with eq.open_store(file_url(path)) as store:
+        for name, policy in WINDOWED.items():
+            experiment = eq.Experiment.open(store, name)
+            experiment.verify()
+            assert experiment.configuration.policy == dataclasses.replace(policy, window_growth=0.0)
+            for number in range(80):
+                known = [(arm.assigned, arm.mean, arm.std) for arm in experiment.status().arms]
+                stats = eq.ArmStats.from_summary(*zip(*known, strict=True))
+                one = experiment.ask(f"after-{number}")
+                if name == "pooled":  # the best pull alone, and not one of the next ten of 200
+                    assert one.probability == pytest.approx(0.02 / 3 + 0.98) or one.probability == pytest.approx(
+                        0.02 / 3
+                    )
+                elif not one.forced:
+                    lack = np.maximum((stats.n_assigned + policy.window) * policy.target(stats) - stats.assigned, 0)
+                    chances = 0.02 / 3 + 0.98 * lack / lack.sum()
+                    assert one.probability == pytest.approx(chances[["line", "pie", "none"].index(one.arm)], rel=1e-6)
+                experiment.tell(one.unit, 0.5 + 0.1 * (number % 5))
+            experiment.change_weight(0.6)
+            experiment.ask_many(["last-1", "last-2", "last-3"])
+            experiment.verify()
+            assert not experiment.rebuild()
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute(
+                "UPDATE events SET details = json_set(details, '$.configuration.kernels', 4, "
+                "'$.configuration.policy.window_growth', 0.05) WHERE kind = 'created'"
+            )
+            connection.commit()
+        for name in WINDOWED:
+            with pytest.raises(eq.VerificationFailed):
+                eq.Experiment.open(store, name).verify()
+
+
+def test_a_new_experiment_records_that_its_window_grows(tmp_path):
+    with eq.open_store(file_url(tmp_path / "new.db")) as store:
+        policy = eq.ForcingBalance(reward_weight=0.4, tracking="windowed", window=2)
+        experiment = eq.Experiment.create(store, "new", arms=["a", "b"], policy=policy)
+        experiment.ask_many([f"unit-{number}" for number in range(300)])
+        created = next(iter(experiment.events()))
+        assert created.details["configuration"]["policy"]["window_growth"] == 0.05
+        assert created.details["configuration"]["kernels"] == 4
+        experiment.verify()
 
 
 def test_a_table_of_someone_else_stands_in_the_way_of_an_upgrade(tmp_path):

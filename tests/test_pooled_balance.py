@@ -305,7 +305,7 @@ def test_windowed_no_arm_is_certain_or_impossible(n_arms):
             assert chances.max() < 0.75
             order.append(bandit.ask())
             lag = bandit.stats.assigned - bandit.stats.n_assigned / n_arms
-            assert np.abs(lag).max() < 10  # as equal as ten pulls more could make them
+            assert np.abs(lag).max() < max(10, 0.05 * len(order))  # as equal as the pulls of a window could make them
         orders.add(tuple(order))
     assert len(orders) == 10
     # Forced for lack of pulls, not of rewards.
@@ -313,11 +313,12 @@ def test_windowed_no_arm_is_certain_or_impossible(n_arms):
     assert policy.probabilities(few) == pytest.approx([0.99, 0.01])
 
 
-def next_pulls(pulls, mean, std, reward_weight, caution, curiosity, window):
+def next_pulls(pulls, mean, std, reward_weight, caution, curiosity, window, window_growth):
     """Return chances by the next pulls, one by one, from beliefs and gains computed here."""
     believed_mean, believed_std = expected_beliefs(pulls, mean, std, caution)
     counts, t, n_arms = pulls.astype(float), pulls.sum() + 1, pulls.size
-    for k in range(window):
+    window = max(window, int(min(window_growth * t, 100)))
+    for k in range(window) if window_growth == 0 else [window - 1] * window:
         middle = counts + 0.5
         hoped = reward_weight * (believed_mean + curiosity * believed_std / middle)
         lacking = (1 - reward_weight) / (2 * n_arms) * believed_std * ((t + k) / middle) ** 1.5
@@ -326,13 +327,13 @@ def next_pulls(pulls, mean, std, reward_weight, caution, curiosity, window):
 
 
 def test_every_parameter_reaches_the_decision():
-    matters = {"caution": 0, "curiosity": 0, "window": 0}
+    matters = {"caution": 0, "curiosity": 0, "window": 0, "window_growth": 0}
     for seed in range(20):
         rng = np.random.default_rng(seed)
         pulls, mean, std = rng.integers(4, 20, 12), rng.normal(0, 0.4, 12), rng.lognormal(0, 0.4, 12)
-        known = {"reward_weight": 0.9, "caution": 2.0, "curiosity": 2.0, "window": 40}
+        known = {"reward_weight": 0.9, "caution": 2.0, "curiosity": 2.0, "window": 40, "window_growth": 0.0}
         found = []
-        for changed in ({}, {"caution": 0.0}, {"curiosity": 0.0}, {"window": 7}):
+        for changed in ({}, {"caution": 0.0}, {"curiosity": 0.0}, {"window": 7}, {"window_growth": 0.5}):
             policy = eq.PooledBalance(tracking="windowed", **known | changed)
             found.append(policy.probabilities(summary(pulls, mean, std)))
             assert found[-1] == pytest.approx(next_pulls(pulls, mean, std, **known | changed))
@@ -341,15 +342,27 @@ def test_every_parameter_reaches_the_decision():
     assert min(matters.values()) > 5
 
 
+def length_of_window(policy, t):
+    return max(policy.window, int(min(policy.window_growth * t, 100)))
+
+
 def chances_one_by_one(policy, per_arm, t, assigned, mean, std, among=slice(None)):
-    """Return the windowed chances by one best pull after the other, of all arms or only of some."""
-    n_arms, counts = assigned.size, assigned[among].astype(float)
+    """Return the windowed chances by one best pull after the other, of all arms or only of some.
+
+    Each pull is the best at its own step if the window is constant, and at the window's last step if it grows.
+    """
+    n_arms, counts, window = assigned.size, assigned[among].astype(float), length_of_window(policy, t)
+    drawn = np.zeros(n_arms)
     chances = np.full(n_arms, policy.mixing / n_arms)
-    for k in range(policy.window):
-        arm = best_pull(policy.reward_weight, policy.curiosity, per_arm[:, among], t + k, counts, mean, std)
+    for k in range(window):
+        step = t + (k if policy.window_growth == 0 else window - 1)
+        arm = best_pull(policy.reward_weight, policy.curiosity, per_arm[:, among], step, counts, mean, std)
         counts[arm] += 1
-        chances[np.arange(n_arms)[among][arm]] += (1 - policy.mixing) / policy.window
-    return chances
+        drawn[np.arange(n_arms)[among][arm]] += 1
+        chances[np.arange(n_arms)[among][arm]] += (1 - policy.mixing) / window
+    if policy.window_growth == 0:
+        return chances
+    return policy.mixing / n_arms + (1 - policy.mixing) / window * drawn
 
 
 def arms_to_pull(rng):
@@ -365,8 +378,9 @@ def arms_to_pull(rng):
     return assigned, mean, std
 
 
+@pytest.mark.parametrize("growth", [0.0, 1e-9, 0.05])
 @pytest.mark.parametrize("weight", [0.0, 0.5, 0.9, 1.0])
-def test_the_pulls_of_a_window_are_the_best_ones_one_by_one(weight):
+def test_the_pulls_of_a_window_are_the_best_ones_one_by_one(weight, growth):
     rng, too_few_notices = np.random.default_rng(8), 0
     for _ in range(300):
         assigned, mean, std = arms_to_pull(rng)
@@ -374,7 +388,8 @@ def test_the_pulls_of_a_window_are_the_best_ones_one_by_one(weight):
         per_arm = np.array([np.zeros(n_arms), np.full(n_arms, 1 / n_arms), np.zeros(n_arms)])
         if rng.random() < 0.2:
             per_arm[0] = 0.9 * rng.dirichlet(np.ones(n_arms)) * rng.integers(2, size=n_arms)
-        policy = eq.PooledBalance(reward_weight=weight, tracking="windowed", window=int(rng.integers(1, 30)))
+        windowed = {"tracking": "windowed", "window": int(rng.integers(1, 30)), "window_growth": growth}
+        policy = eq.PooledBalance(reward_weight=weight, **windowed)
         chances = np.empty(n_arms)
         known = (policy.rule(), weight, per_arm, t, assigned, mean, std, np.empty((MARGIN_ROWS, n_arms)), chances)
         assert follow_margins(*known) == RANDOM
@@ -382,10 +397,46 @@ def test_the_pulls_of_a_window_are_the_best_ones_one_by_one(weight):
         # The check must notice a choice among too few arms: those that are best now, without their rivals to be.
         middle = assigned + 0.5
         lacking = (1 - weight) / (2 * n_arms) * std * (t / middle) ** 1.5
-        among = np.sort(np.argsort(weight * (mean + 2 * std / middle) + lacking)[-policy.window :])
+        among = np.sort(np.argsort(weight * (mean + 2 * std / middle) + lacking)[-length_of_window(policy, t) :])
         fewer = chances_one_by_one(policy, per_arm, t, assigned, mean[among], std[among], among)
         too_few_notices += chances.tolist() != fewer.tolist()
-    assert too_few_notices > 10
+        if growth == 0:  # experiments of before windows grew have no other rule, whatever their policy says
+            grown = policy.rule()._replace(window_growth=0.5, version=3)
+            before = chances.copy()
+            follow_margins(grown, *known[1:])
+            assert chances.tolist() == before.tolist()
+    if growth == 0:
+        assert too_few_notices > 10
+
+
+@pytest.mark.parametrize(("t", "window"), [(100, 10), (219, 10), (221, 11), (1_001, 50), (2_001, 100), (90_001, 100)])
+def test_the_window_grows_with_the_experiment_up_to_100(t, window):
+    share = np.array([0.1, 0.2, 0.3, 0.4])
+    pulls = (share * (t - 1)).astype(int)
+    pulls[0] += t - 1 - pulls.sum()
+    policy = eq.PooledBalance(reward_weight=0.5, tracking="windowed", mixing=0.0)
+    drawn = policy.probabilities(summary(pulls, [1.0, 1.1, 1.2, 1.3], [0.5, 0.6, 0.7, 0.8])) * window
+    assert drawn == pytest.approx(np.round(drawn), abs=1e-9)
+    assert drawn.sum() == pytest.approx(window)
+    constant = eq.PooledBalance(reward_weight=0.5, tracking="windowed", mixing=0.0, window=50)
+    drawn = constant.probabilities(summary(pulls, [1.0, 1.1, 1.2, 1.3], [0.5, 0.6, 0.7, 0.8])) * max(window, 50)
+    assert drawn == pytest.approx(np.round(drawn), abs=1e-9)
+
+
+def test_a_growing_window_leaves_few_arms_without_a_chance_of_their_own():
+    """Estimates divide by probabilities, so an arm's should seldom fall to its part of the mixing."""
+    starved = []
+    for growth in (0.0, 0.05):
+        policy = eq.PooledBalance(reward_weight=0.5, tracking="windowed", window_growth=growth)
+        bandit, rng, low = eq.Bandit(policy, 5, seed=4), np.random.default_rng(4), 0
+        for k in range(3_000):
+            if k >= 1_000:
+                low += int((policy.probabilities(bandit.stats) < 0.005).sum())
+            arm = bandit.ask()
+            bandit.tell(arm, rng.normal(golden.FIVE_MEANS[arm], golden.FIVE_STDS[arm]))
+        starved.append(low / 10_000)
+    assert starved[0] > 0.2
+    assert starved[1] < 0.5 * starved[0]
 
 
 def test_floors_come_first_and_are_kept():

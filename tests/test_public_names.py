@@ -17,10 +17,18 @@ def test_every_public_name_exists_and_is_documented():
         assert value.__doc__, name
 
 
+def test_every_name_of_the_analysis_exists_and_is_documented():
+    assert {"analyse", "compare", "Comparison", "Evidence", "Observations", "Report"} <= set(eq.analysis.__all__)
+    for name in eq.analysis.__all__:
+        assert getattr(eq.analysis, name).__doc__, name
+    assert eq.analyse is eq.analysis.analyse
+
+
 def test_unknown_names_are_attribute_errors():
-    with pytest.raises(AttributeError, match="nonsense"):
-        eq.nonsense  # noqa: B018
-    assert set(dir(eq)) >= set(eq.__all__)
+    for module in (eq, eq.analysis):
+        with pytest.raises(AttributeError, match="nonsense"):
+            module.nonsense  # noqa: B018
+        assert set(dir(module)) >= set(module.__all__)
 
 
 def test_importing_loads_nothing_heavy():
@@ -28,7 +36,9 @@ def test_importing_loads_nothing_heavy():
         "import sys, equipoise; "
         "heavy = ('numpy', 'numba', 'altair', 'typer', 'rich', 'sqlalchemy', 'alembic'); "
         "print([m for m in heavy if m in sys.modules]); "
-        "equipoise.ForcingBalance(reward_weight=0.5); print('numba' in sys.modules)"
+        "equipoise.analysis.Report, equipoise.analysis.Comparison, equipoise.Client, equipoise.Experiment; "
+        "print([m for m in heavy if m in sys.modules and m != 'rich']); "  # which httpx brings along
+        "equipoise.ForcingBalance(reward_weight=0.5); equipoise.analyse; print('numba' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.split("\n")[:2] == ["[]", "False"]
+    assert out.split("\n")[:3] == ["[]", "[]", "False"]

@@ -51,6 +51,8 @@ TABLE = [
     Row("GET", E + "/events", READER),
     Row("GET", E + "/export", READER),
     Row("GET", E + "/what-if", READER, rest="?reward_weight=0.5"),
+    Row("GET", E + "/comparison", READER, rest="?control=b&all_pairs=false"),
+    Row("GET", E + "/report", READER, rest="?confidence=0.9"),
     Row("GET", E + "/verify", READER),
     Row("POST", E + "/rebuild", ADMIN),
     Row("DELETE", E, ADMIN),

@@ -14,6 +14,6 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    if name in {"metrics", "testing", "theory"}:
+    if name in {"analysis", "metrics", "testing", "theory"}:
         return import_module(f"equipoise.{name}")
     return _load(name)

@@ -1,5 +1,6 @@
 """The public names and where they are defined, for type checkers and for `__init__.py`, which loads each when used."""
 
+from .analysis import analyse as analyse
 from .arms import Arms as Arms
 from .arms import Bernoulli as Bernoulli
 from .arms import Beta as Beta
@@ -43,6 +44,7 @@ from .errors import VerificationFailed as VerificationFailed
 from .errors import WindowsOpen as WindowsOpen
 from .experiment import Budget as Budget
 from .experiment import Deadline as Deadline
+from .experiment import Decided as Decided
 from .experiment import DefaultReward as DefaultReward
 from .experiment import DropUnit as DropUnit
 from .experiment import Experiment as Experiment

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import numpy as np
 
@@ -16,7 +16,12 @@ from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput, UnexpectedReward, UnknownArm
 from equipoise.files import replacing
 from equipoise.policies import Choice, Policy
+from equipoise.policies.compiled import recorded_policy
 from equipoise.stats import ArmStats
+
+if TYPE_CHECKING:
+    from equipoise.analysis.evidence import RewardRange
+    from equipoise.analysis.results import Comparison
 
 FORMAT = "equipoise-bandit/1"
 
@@ -61,7 +66,10 @@ class Bandit:
         self.policy = policy
         self.arms = _arm_names(n_arms, arms)
         self.seed = checks.whole_number("seed", seed, 0, 2**63 - 1)
-        self.stats = ArmStats(len(self.arms))
+        self.stats = ArmStats(len(self.arms), weighted=policy.weighs_rewards)
+        asked = self.arms if policy.weighs_rewards else ()
+        self._open: list[deque[tuple[int, float]]] = [deque() for _ in asked]
+        """Number and probability of the asks of each arm without a reward, if the policy weighs rewards by these."""
         self.last_choice: Choice | None = None
         self._index = {name: index for index, name in enumerate(self.arms)}
         self._choose = policy.prepare(len(self.arms))
@@ -87,6 +95,8 @@ class Bandit:
 
     def _ask(self) -> Arm:
         self.last_choice = choice = self.peek()
+        if self.policy.weighs_rewards:
+            self._open[choice.arm].append((self.stats.n_assigned, choice.probability))
         self.stats.assign(choice.arm)
         return self.arms[choice.arm]
 
@@ -98,7 +108,8 @@ class Bandit:
         """Count the reward of an arm asked earlier, or the rewards of several.
 
         Rewards may arrive late and in any order; it does not matter which of an arm's pending assignments they belong
-        to. If any of them is invalid, none is counted.
+        to. (A policy for drift, which weights rewards, takes the first asked for the first told.) If any of them is
+        invalid, none is counted.
         """
         if isinstance(arm, (int, str, np.integer)):
             pairs = [(self.index(arm), checked_reward(reward))]
@@ -108,16 +119,23 @@ class Bandit:
             for index, count in Counter(index for index, _ in pairs).items():
                 self._require_pending(index, count)
         for index, value in pairs:
-            self.stats.update(index, value)
+            number, probability = self._open[index].popleft() if self.policy.weighs_rewards else (None, None)
+            self.stats.update(index, value, probability=probability, number=number)
 
     def record(self, arm: Arm, reward: float) -> None:
         """Count a pull and its reward that the bandit did not ask for, such as earlier data."""
         index, value = self.index(arm), checked_reward(reward)
+        number = self.stats.n_assigned
         self.stats.assign(index)
-        self.stats.update(index, value)
+        self.stats.update(index, value, number=number)
 
     def correct(self, arm: Arm, old: float, new: float) -> None:
-        """Replace a reward counted earlier by another."""
+        """Replace a reward counted earlier by another; not with a policy for drift, which weights rewards."""
+        if self.policy.weighs_rewards:
+            raise InvalidInput(
+                f"{self.policy!r} weights each reward by its probability, and a bandit does not know whose {old!r} was",
+                hint="an Experiment knows it, and can correct",
+            )
         self.stats.replace(self.index(arm), old, new)
 
     def target(self) -> dict[Arm, float] | None:
@@ -134,19 +152,57 @@ class Bandit:
         known = ", ".join(map(str, self.arms[:12])) + (", ..." if len(self.arms) > 12 else "")
         raise UnknownArm(f"unknown arm {arm!r}; the arms are {known}")
 
+    def compare(
+        self,
+        *,
+        control: str | None = None,
+        reward_range: RewardRange = None,
+        confidence: float = 0.95,
+        guaranteed: bool = False,
+    ) -> Comparison:
+        """Compare the arms by the rewards so far: which differ, which may be best; valid at all times.
+
+        Parameters
+        ----------
+        control, confidence, guaranteed
+            See `Experiment.compare`.
+        reward_range : pair, optional
+            The lowest and the highest reward there can be, None for an open end.
+
+        Examples
+        --------
+        >>> from equipoise.policies import Uniform
+        >>> bandit = Bandit(Uniform(), arms=["plain", "prize"])
+        >>> for k in range(400):
+        ...     arm = bandit.ask()
+        ...     bandit.tell(arm, float(k % 10 < (2 if arm == "plain" else 6)))
+        >>> print(bandit.compare(reward_range=(0, 1)).sentences[0])
+        'prize' is the best arm: better than 'plain', by 0.24 to 0.54.
+        """
+        from equipoise.analysis.comparisons import compare
+        from equipoise.analysis.evidence import Evidence
+
+        evidence = Evidence.of(self.stats, reward_range=reward_range)
+        names = [str(arm) for arm in self.arms]
+        return compare(evidence, names, control=control, confidence=confidence, guaranteed=guaranteed)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state as plain data."""
-        return {
+        data = {
             "format": FORMAT,
             "policy": self.policy.to_dict(),
             "arms": list(self.arms),
             "seed": self.seed,
             "stats": self.stats.to_dict(),
         }
+        return data | {"open": [list(map(list, asks)) for asks in self._open]} if self.policy.weighs_rewards else data
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Rebuild a bandit from `to_dict`; its next choices are those the original would make."""
+        """Rebuild a bandit from `to_dict`; its next choices are those the original would make.
+
+        One saved before the windows of `tracking="windowed"` could grow keeps its constant window.
+        """
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             got = data.get("format") if isinstance(data, dict) else data
             raise InvalidInput(f"expected data in the format {FORMAT}; got {got!r}")
@@ -158,7 +214,7 @@ class Bandit:
             raise InvalidInput(f"arms must be a list with at least one arm; got {names!r}")
         numbered = names == list(range(len(names)))
         bandit = cls(
-            Policy.from_dict(data["policy"]),
+            recorded_policy(data["policy"]),
             len(names) if numbered else None,
             arms=None if numbered else names,
             seed=data["seed"],
@@ -168,7 +224,12 @@ class Bandit:
             raise InvalidInput(f"stats must have {len(bandit.arms)} arms; got {stats.n_arms}")
         if (stats.pending < 0).any():
             raise InvalidInput("stats must not have more rewards than assignments of an arm")
+        if (stats.drift_sums is not None) != bandit.policy.weighs_rewards:
+            expected = f"must be there if, and only if, {bandit.policy!r} reads them"
+            raise InvalidInput.of("drift_sums", expected, sorted(data["stats"]))
         bandit.stats = stats
+        if bandit.policy.weighs_rewards:
+            bandit._open = _open_asks(data.get("open"), stats)
         return bandit
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -206,6 +267,24 @@ class Bandit:
                 f"arm {self.arms[index]!r} has {pending} pending assignments; got {count} rewards",
                 hint="record(arm, reward) counts a pull that was not asked for",
             )
+
+
+def _open_asks(data: Any, stats: ArmStats) -> list[deque[tuple[int, float]]]:
+    """Return number and probability of the asks of each arm without a reward, from plain data."""
+    expected = "must be a list per arm, with number and probability of each ask without a reward"
+    try:
+        asks = [
+            deque(
+                (checks.whole_number("number", number, 0), checks.number_between("probability", probability, 0, 1))
+                for number, probability in one
+            )
+            for one in data
+        ]
+    except (TypeError, ValueError):
+        raise InvalidInput.of("open", expected, data) from None
+    if list(map(len, asks)) != stats.pending.tolist():
+        raise InvalidInput.of("open", expected, data)
+    return asks
 
 
 def _arm_names(n_arms: int | None, arms: Sequence[str] | None) -> tuple[Arm, ...]:

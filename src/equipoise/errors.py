@@ -123,6 +123,16 @@ class Hint(StrEnum):
         'give "reward_range": [low, high]; before there are rewards, half of it is taken for every arm\'s spread',
         "give --range LOW,HIGH: before there are rewards, half of it is taken for every arm's spread",
     )
+    VERIFY = (
+        "verify() says where the first difference is",
+        f"GET {_EXPERIMENT}/verify says where the first difference is",
+        "equipoise verify NAME says where the first difference is",
+    )
+    LOG_ATTRIBUTES = (
+        "attributes are logged with ask(unit, attributes)",
+        f'attributes are logged with POST {_EXPERIMENT}/assignments {{"unit": ..., "attributes": ...}}',
+        "attributes are logged with equipoise ask: the other columns of a --file, or --attributes JSON",
+    )
     ANOTHER_NAME = (
         "choose another name, or open it",
         f"choose another name, or GET {_EXPERIMENT}",

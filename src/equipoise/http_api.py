@@ -6,10 +6,12 @@ documentation are generated from it. A new verb is a row here, a method of `Expe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime
-from types import GenericAlias
-from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+from functools import cache, reduce
+from operator import or_
+from types import GenericAlias, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec import field as default
@@ -71,17 +73,30 @@ class NewExperiment(Body):
     smallest_difference: Difference = None
     half_width: HalfWidth = None
     units: Units = None
+    drift: (
+        Annotated[
+            Literal["none", "declared", "detected"],
+            Meta(description="What the recommended policy does about rewards that rise or fall with time."),
+        ]
+        | None
+    ) = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     floor: Annotated[float | list[float] | dict[str, float], Meta(description="Shares kept for arms.")] = 0.0
     control: Name | None = None
     control_share: Share = 0.0
     warm_up: Annotated[int, Meta(ge=0)] = 0
     most_units: Annotated[int, Meta(ge=1, description="Nobody is assigned after this many units.")] | None = None
-    reward_range: Annotated[list[float], Meta(min_length=2, max_length=2)] | None = None
+    reward_range: (
+        Annotated[list[float | None], Meta(min_length=2, max_length=2, description="null for an open end.")] | None
+    ) = None
+    reward_cap: Annotated[float, Meta(description="A larger reward counts as this.")] | None = None
     direction: Literal["maximise", "minimise"] = "maximise"
     missing: dict[str, Any] | None = None
     stopping: list[dict[str, Any]] = default(default_factory=list)
     failure_probability: float = 0.05
+    covariates: Annotated[list[Name], Meta(description="Attributes by which reports adjust and split.")] = default(
+        default_factory=list
+    )
     metadata: dict[str, Any] = default(default_factory=dict)
 
 
@@ -202,6 +217,53 @@ class TriedDial(Struct):
     units: Annotated[int, Meta(ge=1, description="After how many units, those so far included.")] | UnsetType = UNSET
 
 
+class Compared(Struct):
+    """What to compare."""
+
+    control: (
+        Annotated[
+            str, Meta(description="Compare the other arms with this one; the declared control.", examples=["none"])
+        ]
+        | UnsetType
+    ) = UNSET
+    all_pairs: Annotated[bool, Meta(description="Compare all pairs although there is a control.")] = False
+    arm: Annotated[str, Meta(description="Or one pair, declared before: this arm ...")] | UnsetType = UNSET
+    other: Annotated[str, Meta(description="... and this one.")] | UnsetType = UNSET
+    confidence: (
+        Annotated[float, Meta(gt=0, lt=1, description="Of all differences together.", examples=[0.9])] | UnsetType
+    ) = UNSET
+    guaranteed: Annotated[
+        bool, Meta(description="Whether differences shall hold for any rewards in the declared range.")
+    ] = False
+
+
+class Reported(Struct):
+    """What to report."""
+
+    control: (
+        Annotated[
+            str, Meta(description="Compare the other arms with this one; the declared control.", examples=["none"])
+        ]
+        | UnsetType
+    ) = UNSET
+    adjust: (
+        Annotated[
+            str,
+            Meta(
+                description="Attributes whose effect is taken out, as a row of CSV; the declared ones by default.",
+                examples=["age,school"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    by: Annotated[str, Meta(description="Attributes to split by, as a row of CSV.", examples=["class"])] | UnsetType = (
+        UNSET
+    )
+    confidence: (
+        Annotated[float, Meta(gt=0, lt=1, description="Of all intervals of one kind.", examples=[0.9])] | UnsetType
+    ) = UNSET
+
+
 class ExportFormat(Struct):
     """The file format of an export."""
 
@@ -211,17 +273,39 @@ class ExportFormat(Struct):
 # Answers: an experiment's records as JSON objects
 
 
-def _answer(name: str, text: str | None, **fields: Any) -> type[Struct]:
+def _answer(name: str, text: str | None, /, **fields: Any) -> type[Struct]:
     return defstruct(name, list(fields.items()), namespace={"__doc__": text})
 
 
 _ARRAYS = {"IntArray": list, "FloatArray": list}
 """Types that records name without importing them, since NumPy takes long to import; JSON has lists for both."""
+_FINITE = (records.Comparison,)
+"""Records whose numbers are finite or None, wherever they are; so JSON holds them as they are."""
 
 
 def _as_object(record: Any, **changed: Any) -> type[Struct]:
     """Return a struct with the fields of a record, in order; `changed` overrides types."""
     return _answer(record.__name__, record.__doc__, **get_type_hints(record, localns=_ARRAYS) | changed)
+
+
+@cache
+def _nullable(record: Any) -> Any:
+    """Return a struct with the fields of a record and of the records in it; numbers may be null, as NaN is in JSON."""
+    hints = get_type_hints(record, localns=_ARRAYS)
+    return _answer(record.__name__, record.__doc__, **{name: _with_null(hint) for name, hint in hints.items()})
+
+
+def _with_null(hint: Any) -> Any:
+    """Return a type in which every float may be null."""
+    if hint is float:
+        return float | None
+    if is_dataclass(hint):
+        return hint if hint in _FINITE else _nullable(cast("Any", hint))
+    if get_args(hint) and get_origin(hint) is not Literal:
+        parts = tuple(_with_null(part) for part in get_args(hint))
+        origin: Any = get_origin(hint)
+        return reduce(or_, parts) if origin in (Union, UnionType) else GenericAlias(origin, parts)
+    return hint
 
 
 def _list(of: Any) -> Any:
@@ -291,6 +375,7 @@ Listing = _answer(
 Events = _answer("Events", "A page of the log; pass `next` as `after` to go on.", events=_list(records.Event), next=int)
 _Counts, _Means = list[list[int]], list[list[float | None]]
 History = _as_object(records.History, number=list[int], assigned=_Counts, rewarded=_Counts, mean=_Means, std=_Means)
+Report = _nullable(records.Report)
 WhatIf = _as_object(records.WhatIf, error=float | None, present_error=float | None)
 
 
@@ -597,6 +682,26 @@ ENDPOINTS = (
         query=TriedDial,
         answer=WhatIf,
         failures=(404, 409),
+    ),
+    _record(
+        "compare",
+        f"{_EXPERIMENT}/comparison",
+        "Compare the arms",
+        "Return which arms differ and by how much, which may still be best, and what choosing one can cost. Everything "
+        "holds at all times.",
+        query=Compared,
+        answer=records.Comparison,
+        slow=True,
+    ),
+    _record(
+        "report",
+        f"{_EXPERIMENT}/report",
+        "Everything that can be said",
+        "Return the comparison of the arms with all that needs the log: intervals at the end, differences over the "
+        "same people, adjusted and by subgroups, missing rewards, and checks of what the numbers assume.",
+        query=Reported,
+        answer=Report,
+        slow=True,
     ),
     _record(
         "verify",

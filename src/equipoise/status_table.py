@@ -9,27 +9,31 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from equipoise.errors import visible
 from equipoise.experiment.dial import dial_words
 from equipoise.policies import Policy
-from equipoise.terminal import aligned, padded
+from equipoise.terminal import aligned
+from equipoise.text_layout import NARROWEST_NAME, SHORTEST_NAME, WIDEST_NAME, padded, shortened, shortened_names
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from equipoise.experiment import ArmStatus, Progress, Status
 
-WIDEST_NAME = 40
-"""Arm names are cut to this many cells, and to fewer on a narrow terminal."""
-NARROWEST_NAME = 24
-"""Optional columns are left out before names are cut to fewer cells than this."""
-SHORTEST_NAME = 8
 LARGEST_PLAIN = 1e9
 """Larger numbers may be written with an exponent."""
 _DIGITS = 4
 _SPARE = {"std": 4, "held": 3, "defaulted": 2, "target": 1}
+
+
+_INTERVALS = {
+    "guaranteed": "guaranteed for rewards in the declared range",
+    "low guaranteed": "the low end guaranteed for rewards in the declared range, the high end asymptotic",
+    "high guaranteed": "the high end guaranteed for rewards in the declared range, the low end asymptotic",
+    "asymptotic": "asymptotic, from 30 rewards on, later if they are skewed",
+}
 
 
 class Line(NamedTuple):
@@ -67,7 +71,7 @@ def status_lines(status: Status, *, width: int | None = None, height: int | None
     room = shutil.get_terminal_size().columns if width is None else width
     policy = repr(Policy.from_dict(status.policy))
     title = f"{visible(status.name)}: {status.state}, {policy}"
-    lines = [Line(_cut(title, min(room, cell_len(title))), "bold")]
+    lines = [Line(shortened(title, min(room, cell_len(title))), "bold")]
     notes = [
         Line(part, note.style)
         for note in _notes(status)
@@ -122,11 +126,8 @@ def _table(status: Status, arms: Sequence[ArmStatus], room: int) -> list[Line]:
     size = max(min(longest, SHORTEST_NAME), min(longest, name_room))
     dim = {"paused": "dim", "retired": "dim"}
     styles = ["bold", *(dim.get(arm.state, "") for arm in arms), "bold"]
-    rows = zip(["arm", *names, "total"], *texts, strict=True)
-    return [
-        Line("  ".join([_cut(name, size), *cells]).rstrip(), style)
-        for (name, *cells), style in zip(rows, styles, strict=True)
-    ]
+    rows = zip(shortened_names(["arm", *names, "total"], size), *texts, strict=True)
+    return [Line("  ".join(cells).rstrip(), style) for cells, style in zip(rows, styles, strict=True)]
 
 
 def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
@@ -157,14 +158,18 @@ def _columns(status: Status, arms: Sequence[ArmStatus]) -> list[_Column]:
 def _notes(status: Status) -> list[Line]:
     """Return notes on what the numbers mean, the rule for missing rewards, and the progress of stopping rules."""
     percent = f"{100 * status.confidence:g}%"
-    exact = status.interval == "empirical Bernstein"
-    kind = "exact for the declared range" if exact else "asymptotic, from 30 rewards on"
+    kind = _INTERVALS.get(status.interval, status.interval)
     lines = [Line("")]
+    if status.sentence and status.n_rewarded and len(status.arms) > 1:
+        lines.append(Line(f"Provisional: {status.sentence}" if status.provisional else status.sentence, "bold"))
+        lines += [Line(f"Why provisional: {reason}", "yellow") for reason in status.provisional]
+        lines.append(Line(""))
     if status.information_kept is not None:
         dial = {"information_kept": status.information_kept, "information_about": status.information_about}
         weight = "" if status.reward_weight is None else f"; weight now {status.reward_weight:.4g}"
         lines.append(Line(f"dial: {dial_words(dial)}{weight}", "dim"))
-    lines += [Line(f"+/- holds with {percent} at all times at once ({kind})", "dim")]
+    holds = "would hold" if status.provisional else "holds"
+    lines += [Line(f"+/- {holds} with {percent} for all arms and times together ({kind})", "dim")]
     lines.append(Line(f"missing rewards: {status.missing}", "dim"))
     lines += [_rule_line(progress) for progress in status.stopping]
     return lines
@@ -172,9 +177,13 @@ def _notes(status: Status) -> list[Line]:
 
 def _rule_line(progress: Progress) -> Line:
     goal, now = _value(progress.goal), _value(progress.now)
+    largest = f"largest +/- is {now}, wanted {goal}" if progress.now is not None else f"wanted {goal}, not known yet"
     where = {
         "budget": f"{now} of {goal} units assigned",
-        "precision": f"largest +/- is {now}, wanted {goal}"
+        "precision": largest,
+        "precision of differences": largest,
+        "decided": f"{now} arms may still be best, wanted {goal}",
+        "decided within a margin": f"the best so far is worse than another by at most {now}, wanted {goal}"
         if progress.now is not None
         else f"wanted {goal}, not known yet",
         "deadline": f"{goal}",
@@ -208,17 +217,3 @@ def _numbers(values: Sequence[float | None], decimals: int | None = None) -> lis
 
 def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.3f}"
-
-
-def _cut(text: str, cells: int) -> str:
-    """Fit text into `cells` cells, with dots in the middle if it is too long: names often differ at the end.
-
-    Examples
-    --------
-    >>> _cut("1 cent per 100 in 2 weeks", 20)
-    '1 cent pe... 2 weeks'
-    """
-    if cell_len(text) <= cells:
-        return set_cell_size(text, cells)
-    tail = (cells - 3) // 2
-    return set_cell_size(set_cell_size(text, cells - 3 - tail) + "..." + text[len(text) - tail :], cells)

@@ -20,6 +20,7 @@ from rich.cells import cell_len
 
 from equipoise._types import FloatArray
 from equipoise.serialization import json_data
+from equipoise.text_layout import padded
 
 if TYPE_CHECKING:
     from equipoise.arm_tables import ArmTable
@@ -271,14 +272,6 @@ def print_table(
         shown.append(column)
     _write("".join("  ".join(row).rstrip() + "\n" for row in zip(*shown, strict=True)))
     return len(shown)
-
-
-def padded(cells: Sequence[str], *, left: bool = False) -> list[str]:
-    """Pad the cells of a column to equal width, aligned right or left."""
-    sizes = [cell_len(text) for text in cells]
-    width = max(sizes)
-    pads = [" " * (width - size) for size in sizes]
-    return [text + pad if left else pad + text for text, pad in zip(cells, pads, strict=True)]
 
 
 def aligned(values: Iterable[float], digits: int = 5) -> list[str]:

@@ -1,4 +1,4 @@
-"""Charts of allocations, frontiers, runs and simulations: compute a small record, then draw it with Altair.
+"""Charts of allocations, comparisons, frontiers, runs and simulations: compute a record, then draw it with Altair.
 
 Records need only numpy; drawing needs the extra ``charts``. Every chart can be read without colour.
 
@@ -30,6 +30,7 @@ from equipoise.charts.frontiers import (
     policy_frontier_record,
     shares_chart,
 )
+from equipoise.charts.intervals import ComparisonRecord, comparison_chart, comparison_record
 from equipoise.charts.shares import (
     AllocationRecord,
     FinalSharesRecord,
@@ -46,6 +47,7 @@ __all__ = [
     "AllocationRecord",
     "ArmShareRecord",
     "Band",
+    "ComparisonRecord",
     "CurvesRecord",
     "FinalSharesRecord",
     "FrontierRecord",
@@ -56,6 +58,8 @@ __all__ = [
     "arm_share_chart",
     "arm_share_record",
     "checked_chart_path",
+    "comparison_chart",
+    "comparison_record",
     "curves_chart",
     "curves_record",
     "final_shares_chart",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise._version import __version__
+from equipoise.cli import analysis_commands as analysis
 from equipoise.cli import backup_commands as backups
 from equipoise.cli import experiment_commands as experiments
 from equipoise.cli import planning_commands as planning
@@ -30,6 +31,8 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "withdraw": units.withdraw,
         "unit": units.unit,
         "status": reports.status,
+        "compare": analysis.compare,
+        "report": analysis.report,
         "pause": experiments.pause,
         "resume": experiments.resume,
         "stop": experiments.stop,

@@ -69,6 +69,10 @@ def create(
     smallest_difference: SmallestDifference = None,
     half_width: HalfWidth = None,
     units: Units = None,
+    drift: Annotated[
+        str | None,
+        option("--drift", "Dial", "WHAT", "Rewards that rise or fall with time: none, declared or detected."),
+    ] = None,
     seed: Annotated[int | None, option("--seed", "Experiment", "N", "The same seed gives the same decisions.")] = None,
     warm_up: Annotated[
         int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
@@ -89,11 +93,19 @@ def create(
             "--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."
         ),
     ] = None,
+    covariates: Annotated[
+        str | None,
+        option("--covariates", "Experiment", "A,B", "Attributes by which reports adjust and split, declared here."),
+    ] = None,
     metadata: Annotated[
         list[str] | None, option("--metadata", "Experiment", "KEY=TEXT", "Anything to keep with it. Repeatable.")
     ] = None,
     reward_range: Annotated[
-        str | None, option("--range", "Rewards", "LOW,HIGH", "Lowest and highest reward; makes intervals exact.")
+        str | None,
+        option("--range", "Rewards", "LOW,HIGH", "Lowest and highest reward, or inf; makes intervals exact."),
+    ] = None,
+    reward_cap: Annotated[
+        float | None, option("--reward-cap", "Rewards", "X", "Larger rewards count as this in the estimates.")
     ] = None,
     minimise: Annotated[
         bool, option("--minimise", "Rewards", None, "Small rewards are good, such as times or costs.")
@@ -119,6 +131,21 @@ def create(
     precision: Annotated[
         float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
     ] = None,
+    precision_of_differences: Annotated[
+        float | None,
+        option(
+            "--precision-of-differences", "Stopping rules, reported only", "X", "Every difference known to within X."
+        ),
+    ] = None,
+    decided: Annotated[
+        float | None,
+        option(
+            "--decided",
+            "Stopping rules, reported only",
+            "X",
+            "The best arm is known, or the best so far is worse by at most X; 0 for the former only.",
+        ),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -126,18 +153,25 @@ def create(
 ) -> None:
     """Make an experiment, from options or a TOML file."""
     options = locals()
-    from equipoise import arm_tables
+    from equipoise.arm_tables import entries
     from equipoise.cli.input_files import KEYS, Description
 
     _check_one_dial(options)
     given = {key: value for key, value in options.items() if key in KEYS} | {
-        "arms": None if arms is None else list(arm_tables.entries(arms)),
+        "arms": None if arms is None else list(entries(arms)),
         "floor": None if floor is None else _shares(floor),
+        "covariates": None if covariates is None else list(entries(covariates)),
         "metadata": _metadata(metadata),
-        "reward_range": None if reward_range is None else list(arm_tables.numbers("reward_range", reward_range)),
+        "reward_range": None if reward_range is None else _range(reward_range),
         "direction": "minimise" if minimise else None,
         "missing": _given(rule=rule, value=value, window=window, hold=hold or None, late=late),
-        "stopping": _given(budget=budget, deadline=deadline, precision=precision),
+        "stopping": _given(
+            budget=budget,
+            deadline=deadline,
+            precision=precision,
+            precision_of_differences=precision_of_differences,
+            decided=decided,
+        ),
     }
     description = Description(file, _given(**given) or {})
     rehearse(store, lambda trial: description.create_in(StoredExperiments(trial)))
@@ -165,6 +199,13 @@ def _check_one_dial(options: dict[str, Any]) -> None:
 def _given(**values: Any) -> dict[str, Any] | None:
     """Return the given options under the names they have in a file, or None if there are none."""
     return {key: value for key, value in values.items() if value is not None} or None
+
+
+def _range(text: str) -> list[float]:
+    """Parse both ends of a range, of which one may be -inf or inf."""
+    from equipoise.arm_tables import entries, numbers
+
+    return [float(end) if end in ("-inf", "inf") else numbers("reward_range", end)[0] for end in entries(text)]
 
 
 def _shares(text: str) -> float | list[float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from equipoise.errors import InvalidInput, within
 from equipoise.experiment import (
     Budget,
     Deadline,
+    Decided,
     DefaultReward,
     DropUnit,
     Experiment,
@@ -31,11 +34,14 @@ if TYPE_CHECKING:
 KEYS = ("name", "arms", *(key for key in Experiment.create.__kwdefaults__ or {} if key != "who"))
 """Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
 MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
-STOPPING_RULES: dict[str, tuple[type[StoppingRule], str]] = {
+STOPPING_RULES: dict[str, tuple[Callable[..., StoppingRule], str]] = {
     "budget": (Budget, "units"),
     "deadline": (Deadline, "at"),
     "precision": (Precision, "half_width"),
+    "precision_of_differences": (partial(Precision, of="differences"), "half_width"),
+    "decided": (Decided, "margin"),
 }
+"""Keys of the table `stopping`, with the rule that each makes and the parameter that it sets."""
 _INSTEAD_OF = {
     "policy": DIAL,
     "reward_weight": DIAL,

@@ -190,18 +190,17 @@ def _in_range(read: "UnitFile", experiment: "Experiment", reward_column: str | N
     from equipoise.cli.unit_files import REWARD, WrongCell
 
     try:
-        declared = experiment.configuration.reward_range
+        configuration = experiment.configuration
     except NotAllowed:  # a key that may only assign; the service refuses them one by one
         return read
-    if declared is None:
+    if configuration.reward_range is None:
         return read
-    low, high = declared
-    right = [row for row in read.rows if row.reward is not None and low <= row.reward <= high]
-    expected = f"a number in [{low:g}, {high:g}], the declared range"
+    right = [row for row in read.rows if row.reward is not None and configuration.allows(row.reward)]
+    expected = f"a number in {configuration.range_text}"
     wrong = [
         WrongCell(row.line, reward_column or REWARD, expected, f"{row.reward:g}")
         for row in read.rows
-        if row.reward is not None and not low <= row.reward <= high
+        if row.reward is not None and not configuration.allows(row.reward)
     ]
     return read._replace(rows=right, wrong=sorted(read.wrong + wrong))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
+from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.names import checked_unit
 from equipoise.experiment.records import (
     Assignment,
+    Comparison,
     Event,
     History,
+    Report,
     Status,
     ToldReward,
     UnitStatus,
@@ -234,6 +237,69 @@ class AsyncRemoteExperiment:
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
         return await self._backend.what_if(commands.ChangeDial(*stated).stated())
+
+    async def compare(
+        self,
+        *,
+        control: str | None = None,
+        all_pairs: bool = False,
+        arm: str | None = None,
+        other: str | None = None,
+        confidence: float | None = None,
+        guaranteed: bool = False,
+    ) -> Comparison:
+        """Compare the arms: which differ and by how much, which may still be best, what choosing one can cost.
+
+        Everything holds at all times, however often it is read, and all differences hold together.
+
+        Parameters
+        ----------
+        control : str, optional
+            Compare the other arms with this one; the experiment's control, if it has one, unless `all_pairs` is set.
+        all_pairs : bool, default False
+            Whether to compare all pairs although there is a control.
+        arm, other : str, optional
+            Compare this pair only. Declare it before you look, or the interval is too narrow.
+        confidence : float, optional
+            Of all differences together; 1 minus the experiment's failure probability by default.
+        guaranteed : bool, default False
+            Whether differences shall hold for any rewards in the declared range, not asymptotically; they are wider.
+        """
+        settings = {"control": control, "arm": arm, "other": other, "confidence": confidence}
+        given = {name: value for name, value in settings.items() if value is not None}
+        flags = {name: True for name, wanted in (("all_pairs", all_pairs), ("guaranteed", guaranteed)) if wanted}
+        return await self._backend.compare(given | flags)
+
+    async def report(
+        self,
+        *,
+        control: str | None = None,
+        adjust: Sequence[str] | None = None,
+        by: Sequence[str] = (),
+        confidence: float | None = None,
+    ) -> Report:
+        """Return everything that can be said of the experiment, with checks of what it assumes, from its log.
+
+        Besides the comparison of `compare`: intervals of ordinary width where a budget was declared and reached,
+        differences over the same people if rewards change over time, adjusted for attributes, by subgroups, what the
+        missing rewards could change, and whether arms were assigned as recorded.
+
+        Parameters
+        ----------
+        control : str, optional
+            The arm that others are compared with; the experiment's control by default.
+        adjust : sequence of str, optional
+            Attributes of units whose effect on rewards is taken out; those declared as covariates by default.
+        by : sequence of str
+            Attributes to compare arms within the values of. Those not declared as covariates are marked exploratory.
+        confidence : float, optional
+            Of all intervals of one kind together; 1 minus the experiment's failure probability by default.
+        """
+        given = {"control": control, "adjust": adjust, "by": by, "confidence": confidence}
+        for name in ("adjust", "by"):
+            if isinstance(given[name], str):
+                raise InvalidInput.of(name, "must be a list of attributes", given[name])
+        return await self._backend.report({name: value for name, value in given.items() if value is not None})
 
     async def verify(self) -> Verification:
         """Check that nothing was lost or changed.

@@ -5,12 +5,14 @@ Nothing here does I/O. A method returns what the transport returns: a result, or
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -71,6 +73,14 @@ class HttpBackend:
     def what_if(self, dial: dict[str, Any]) -> Any:
         """Fetch a comparison with another dial."""
         return self._send("what_if", **dial)
+
+    def compare(self, settings: dict[str, Any]) -> Any:
+        """Fetch a comparison of the arms."""
+        return self._send("compare", **{name: _query_value(value) for name, value in settings.items()})
+
+    def report(self, settings: dict[str, Any]) -> Any:
+        """Fetch the report."""
+        return self._send("report", **{name: _query_value(value) for name, value in settings.items()})
 
     def verify(self) -> Any:
         """Have the service replay the log."""
@@ -188,7 +198,22 @@ def _record(kind: type, data: Any) -> Any:
         data = data | {name: _error(data, name) for name in ("error", "present_error")}
     if kind is records.History:
         return _history(data)
+    if kind is records.Report:
+        data = _with_nan(kind, data)
     return msgspec.convert(data, kind)
+
+
+def _with_nan(hint: Any, data: Any) -> Any:
+    """Return the data of a record with NaN for null, which JSON has for numbers that are not finite."""
+    if data is None:
+        return math.nan if hint is float else None
+    if dataclasses.is_dataclass(hint):
+        hints = _hints(cast("Any", hint))
+        return {name: _with_nan(part, data[name]) for name, part in hints.items() if name in data}
+    parts = [part for part in get_args(hint) if part not in (type(None), ...)]
+    if isinstance(data, list) and parts:
+        return [_with_nan(parts[0], one) for one in data]
+    return _with_nan(parts[0], data) if len(parts) == 1 else data
 
 
 @cache
@@ -231,6 +256,15 @@ def _fields(command: commands.Request) -> dict[str, Any]:
     if "reward" in fields:
         fields["reward"] = commands.plain_reward(fields["reward"])
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _query_value(value: Any) -> Any:
+    """Return a setting as a query parameter writes it: a list as a row of CSV."""
+    if isinstance(value, (tuple, list)):
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="").writerow(value)
+        return buffer.getvalue()
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 def _part(struct: type[msgspec.Struct], values: dict[str, Any]) -> dict[str, Any]:

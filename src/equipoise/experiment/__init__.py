@@ -22,19 +22,23 @@ from equipoise.experiment.commands import (
 from equipoise.experiment.experiment import Experiment
 from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
 from equipoise.experiment.records import (
+    ArmEstimate,
     ArmStatus,
     Assignment,
+    Comparison,
+    Difference,
     Event,
     ExperimentSummary,
     History,
     Progress,
+    Report,
     Status,
     ToldReward,
     UnitStatus,
     Verification,
     WhatIf,
 )
-from equipoise.experiment.stopping import Budget, Deadline, Precision, StoppingRule
+from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision, StoppingRule
 
 if TYPE_CHECKING:
     from equipoise.experiment.backups import backup, restore
@@ -42,16 +46,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddArm",
+    "ArmEstimate",
     "ArmStatus",
     "Ask",
     "Assignment",
     "Budget",
     "ChangeDial",
     "ChangeWeight",
+    "Comparison",
     "Configuration",
     "Correct",
     "Deadline",
+    "Decided",
     "DefaultReward",
+    "Difference",
     "DropUnit",
     "Event",
     "Experiment",
@@ -63,6 +71,7 @@ __all__ = [
     "PauseArm",
     "Precision",
     "Progress",
+    "Report",
     "Request",
     "Resume",
     "ResumeArm",

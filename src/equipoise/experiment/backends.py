@@ -20,6 +20,7 @@ from equipoise.experiment import commands
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
 from equipoise.experiment.hash_chain import erase_unit
+from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
 from equipoise.experiment.plan import MOST_SETTLED, Plan
 from equipoise.experiment.state import FINISHED, State, load_state
@@ -28,9 +29,20 @@ from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import microseconds
 
 if TYPE_CHECKING:
+    from equipoise.analysis.observations import Observations
     from equipoise.experiment.commands import Request
     from equipoise.experiment.configuration import Configuration
-    from equipoise.experiment.records import Event, ExperimentSummary, History, Status, UnitStatus, Verification, WhatIf
+    from equipoise.experiment.records import (
+        Comparison,
+        Event,
+        ExperimentSummary,
+        History,
+        Report,
+        Status,
+        UnitStatus,
+        Verification,
+        WhatIf,
+    )
 
 
 class Backend(Protocol):
@@ -78,6 +90,12 @@ class Backend(Protocol):
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare another dial, as stated and checked, with the current one."""
+
+    def compare(self, settings: dict[str, Any]) -> Comparison:
+        """Compare the arms."""
+
+    def report(self, settings: dict[str, Any]) -> Report:
+        """Report on everything that can be said."""
 
     def verify(self) -> Verification:
         """Replay the log and compare it with the tables."""
@@ -183,6 +201,30 @@ class StoreBackend:
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare two dials on the present estimates."""
         return what_if(self._read(lambda _, state: state), dial)
+
+    def compare(self, settings: dict[str, Any]) -> Comparison:
+        """Compare the arms by their sums."""
+        now = self.store.now()
+
+        def read(transaction: Transaction, state: State) -> tuple[State, Status]:
+            return state, read_status(transaction, self.number, state, now)
+
+        return comparison_of(*self._read(read), settings)
+
+    def report(self, settings: dict[str, Any]) -> Report:
+        """Read the log and analyse it."""
+        from equipoise.experiment.observed_log import read_observations
+
+        now = self.store.now()
+        chosen = self._read(lambda _, state: report_settings(state, settings))
+        attributes = tuple(dict.fromkeys([*chosen["adjust"], *chosen["by"]]))
+
+        def read(transaction: Transaction, state: State) -> tuple[State, Status, Observations]:
+            until = microseconds(now)
+            found = read_observations(transaction, self.number, self.name, attributes=attributes, now=until)
+            return state, read_status(transaction, self.number, state, now), found
+
+        return report_of(*self._read_once(read), chosen)
 
     def verify(self) -> Verification:
         """Check the database, then replay the log."""

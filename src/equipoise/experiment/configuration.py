@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,16 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from equipoise import checks, kernels
-from equipoise.checks import LARGEST_COUNT, checked_reward
+from equipoise.checks import LARGEST_COUNT, LARGEST_REWARD, checked_reward
 from equipoise.errors import Hint, InvalidInput, UnknownName
 from equipoise.experiment.commands import plain_reward
 from equipoise.experiment.dial import DIAL, POLICY_DIAL, kept_for_goal, settled_dial, stated_dial
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
-from equipoise.experiment.names import LARGEST_METADATA, checked_data, checked_new_name
+from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_new_name, checked_text
 from equipoise.experiment.stopping import StoppingRule
+from equipoise.kernels.rules import DRIFTS
 from equipoise.policies import Policy
+from equipoise.policies.compiled import recorded_policy
 from equipoise.policies.dial_policy import DialPolicy
 from equipoise.policies.pooled_balance import policy_or_recommended, recommended
 from equipoise.theory.assumptions import checked_probability
@@ -52,16 +55,32 @@ def _checked_limit(name: str, limit: Any) -> int | None:
     return None if limit is None else checks.whole_number(name, limit, 1, LARGEST_COUNT)
 
 
-def _checked_range(name: str, reward_range: Any) -> tuple[float, float] | None:
+def _checked_range(name: str, reward_range: Any) -> tuple[float | None, float | None] | None:
+    """Return both ends, None for an open one, which may be given as infinite."""
     if reward_range is None:
         return None
+    expected = "must be a lowest and a highest reward, of which one may be open (None or infinite)"
     try:
-        low, high = (checked_reward(bound) + 0.0 for bound in reward_range)
+        low, high = reward_range
+        low = None if low is None or low == -math.inf else checked_reward(low) + 0.0
+        high = None if high is None or high == math.inf else checked_reward(high) + 0.0
     except (TypeError, ValueError):
-        raise InvalidInput.of(name, "must be a lowest and a highest reward", reward_range) from None
-    if not low < high:
-        raise InvalidInput.of(name, "must be a lowest and a highest reward", reward_range)
+        raise InvalidInput.of(name, expected, reward_range) from None
+    if (low is None and high is None) or not _low(low) < _high(high):
+        raise InvalidInput.of(name, expected, reward_range)
     return low, high
+
+
+def _low(end: float | None) -> float:
+    return -math.inf if end is None else end
+
+
+def _high(end: float | None) -> float:
+    return math.inf if end is None else end
+
+
+def _checked_cap(name: str, cap: Any) -> float | None:
+    return None if cap is None else checks.number_between(name, cap, -LARGEST_REWARD, LARGEST_REWARD) + 0.0
 
 
 def _checked_missing(name: str, missing: Any) -> MissingReward:
@@ -88,6 +107,16 @@ def _checked_metadata(name: str, metadata: Any) -> dict[str, Any]:
     return checked_data(name, plain, LARGEST_METADATA) or {}
 
 
+def checked_attributes(name: str, attributes: Any) -> tuple[str, ...]:
+    """Return names of attributes, all different."""
+    if isinstance(attributes, str) or not hasattr(attributes, "__iter__"):
+        raise InvalidInput.of(name, "must be a list of names of attributes", attributes)
+    names = tuple(checked_text(name, one, LONGEST_NAME) for one in attributes)
+    if len(set(names)) < len(names):
+        raise InvalidInput.of(name, "must have different names", list(names))
+    return names
+
+
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
     """Settings of an experiment, each with the function that checks it; `Experiment.create` documents them."""
@@ -97,13 +126,16 @@ class Configuration:
     warm_up: Annotated[int, partial(checks.whole_number, low=0, high=LARGEST_COUNT)]
     control: str | None
     control_share: Annotated[float, partial(checks.number_between, low=0, high=1)]
-    reward_range: Annotated[tuple[float, float] | None, _checked_range]
+    reward_range: Annotated[tuple[float | None, float | None] | None, _checked_range]
+    """Lowest and highest reward; None for an end that is open."""
     direction: Annotated[str, partial(checks.one_of, allowed=DIRECTIONS)]
     missing: Annotated[MissingReward, _checked_missing]
     stopping: Annotated[tuple[StoppingRule, ...], _checked_stopping]
     failure_probability: Annotated[float, _checked_failure]
     metadata: Annotated[dict[str, Any], _checked_metadata]
     most_units: Annotated[int | None, _checked_limit] = None
+    reward_cap: Annotated[float | None, _checked_cap] = None
+    covariates: Annotated[tuple[str, ...], checked_attributes] = ()
     fresh_tracking: bool = False
     """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
     kernels: int = kernels.OLDEST_VERSION
@@ -113,6 +145,37 @@ class Configuration:
     def sign(self) -> float:
         """Factor from rewards to the policy's scale, on which large rewards are good."""
         return 1.0 if self.direction == "maximise" else -1.0
+
+    @property
+    def counted_range(self) -> tuple[float | None, float | None] | None:
+        """The range of what can be in the estimates: `reward_range`, up to the cap."""
+        low, high = self.reward_range or (None, None)
+        if self.reward_cap is not None:
+            high = min(_high(high), self.reward_cap)
+        return None if low is None and high is None else (low, high)
+
+    def counted(self, reward: float) -> float:
+        """Return what a reward counts as in the estimates: itself, or the cap if that is less."""
+        return reward if self.reward_cap is None else min(reward, self.reward_cap)
+
+    def allows(self, reward: float) -> bool:
+        """Return whether a reward is in the declared range."""
+        return self.reward_range is None or _low(self.reward_range[0]) <= reward <= _high(self.reward_range[1])
+
+    @property
+    def range_text(self) -> str:
+        """The declared range in words.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> made = eq.Experiment.create("memory:", "ride", arms=["a"], policy=eq.Uniform(), reward_range=(0, None))
+        >>> made.configuration.range_text
+        '[0, inf), the declared range'
+        """
+        low, high = self.reward_range or (None, None)
+        start = "(-inf" if low is None else f"[{low:g}"
+        return f"{start}, inf), the declared range" if high is None else f"{start}, {high:g}], the declared range"
 
     @property
     def reward_weight(self) -> float | None:
@@ -144,9 +207,8 @@ class Configuration:
     def checked_reward(self, reward: Any) -> float:
         """Return a reward as a float; raise if it is outside the declared range."""
         value = plain_reward(reward) + 0.0  # -0.0 becomes 0.0: the databases do not keep its sign
-        if self.reward_range is not None and not self.reward_range[0] <= value <= self.reward_range[1]:
-            low, high = self.reward_range
-            raise InvalidInput.of("reward", f"must be in [{low:g}, {high:g}], the declared range", value)
+        if not self.allows(value):
+            raise InvalidInput.of("reward", f"must be in {self.range_text}", value)
         return value
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,7 +235,7 @@ class Configuration:
         if data.get("format") != FORMAT:
             raise InvalidInput(f"expected a configuration in the format {FORMAT}; got {data.get('format')!r}")
         try:
-            policy = Policy.from_dict(data["policy"])
+            policy = recorded_policy(data["policy"])
         except UnknownName as error:
             raise UnknownName(error.message, hint="import the module that defines the policy first") from None
         data = {field.name: field.default for field in _ADDED} | data
@@ -182,6 +244,7 @@ class Configuration:
             "missing": MissingReward.from_dict(data["missing"]),
             "stopping": tuple(StoppingRule.from_dict(rule) for rule in data["stopping"]),
             "reward_range": None if data["reward_range"] is None else tuple(data["reward_range"]),
+            "covariates": tuple(data["covariates"]),
         }
         return cls(**values)
 
@@ -201,13 +264,17 @@ def checked_settings(
     """Return a configuration, and arms with their floors, from the arguments of `Experiment.create`."""
     given = {name: others.pop(name) for name in DIAL}
     dial = {name: value for name, value in given.items() if value is not None}
+    drift = others.pop("drift")
+    if policy is not None and drift is not None:
+        raise InvalidInput.of("drift", "sets the recommended policy, and must be left out where one is given", drift)
+    more: dict[str, Any] = {} if drift is None else {"drift": checks.one_of("drift", drift, tuple(DRIFTS))}
     if policy is not None or not dial:
         configuration = checked_configuration(policy=policy_or_recommended(policy, **dial), **others)
         return configuration, checked_arms(arms, floor, configuration.control, configuration.control_share)
     stated = stated_dial(dial)
     # What a goal takes is known only when all the rest is checked; until then, keep everything.
     first = settled_dial(stated, {}, lambda _: 1.0)
-    configuration = checked_configuration(policy=recommended(**first), **others)
+    configuration = checked_configuration(policy=recommended(**first, **more), **others)
     pairs = checked_arms(arms, floor, configuration.control, configuration.control_share)
 
     def kept_for(about: str) -> float:
@@ -218,9 +285,12 @@ def checked_settings(
 
 def _kept_at_first(configuration: Configuration, floors: list[float], goal: dict[str, Any], about: str) -> float:
     """Return the information that a goal takes if all arms spread as widely as the declared range allows."""
-    if configuration.reward_range is None:
-        raise InvalidInput.of("half_width", "needs the range of rewards", goal["half_width"], hint=Hint.GIVE_RANGE)
-    low, high = configuration.reward_range
+    low, high = configuration.counted_range or (None, None)
+    if low is None or high is None:
+        ends = "" if configuration.reward_range is None else "both ends of "
+        raise InvalidInput.of(
+            "half_width", f"needs {ends}the range of rewards", goal["half_width"], hint=Hint.GIVE_RANGE
+        )
     return kept_for_goal(
         np.full(len(floors), 0.5 * high - 0.5 * low),
         np.array(floors),
@@ -237,11 +307,14 @@ def checked_configuration(**given: Any) -> Configuration:
     configuration = Configuration(**given | checked, fresh_tracking=True, kernels=kernels.VERSION)
     if configuration.control_share and configuration.control is None:
         raise InvalidInput.of("control_share", "needs the name of the control arm", hint=Hint.GIVE_CONTROL)
-    rule, bounds = configuration.missing, configuration.reward_range
-    if hasattr(rule, "value") and bounds is not None and not bounds[0] <= rule.value <= bounds[1]:
-        raise InvalidInput.of(
-            "value", f"must be in [{bounds[0]:g}, {bounds[1]:g}], the declared range", rule.value
-        ).within("missing")
+    cap, (low, _) = configuration.reward_cap, configuration.reward_range or (None, None)
+    if cap is not None and low is not None and cap <= low:
+        raise InvalidInput.of("reward_cap", f"must be above {low:g}, the lowest reward", cap)
+    default = configuration.missing.default
+    if default is not None and not configuration.allows(default):
+        raise InvalidInput.of("value", f"must be in {configuration.range_text}", default).within("missing")
+    if default is not None and default != configuration.counted(default):
+        raise InvalidInput.of("value", f"must be at most {cap:g}, the reward_cap", default).within("missing")
     return configuration
 
 

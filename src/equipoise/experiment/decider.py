@@ -56,6 +56,7 @@ class Decider:
         configuration.policy.check_arms(len(arm_states))
         self.policy = restricted(configuration.policy, self.active, len(arm_states))
         self.policy.check_arms(self.active.size)
+        self._n_arms = len(arm_states)
         self.warm_up, self.seed, self.kernels = configuration.warm_up, configuration.seed, configuration.kernels
         self.is_compiled = self.policy.is_compiled
         self.decide: Decide = self._compiled() if self.is_compiled else self._interpreted()
@@ -69,6 +70,33 @@ class Decider:
         shares[self.active] = self.share + (1.0 - self.share.sum()) * wanted
         return shares
 
+    def chances(self, stats: ArmStats) -> FloatArray:
+        """Return the probability of every arm to be the next decision, 0 for arms that are not in play.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> settings = {"policy": eq.Uniform(), "control": "b", "control_share": 0.5, "warm_up": 1}
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], seed=1, **settings)
+        >>> decider = Decider(experiment.configuration, ["active", "active"], [0.0, 0.5])
+        >>> decider.chances(eq.ArmStats(2))
+        array([0.25, 0.75])
+        """
+        chances = np.zeros(stats.n_arms)
+        if self.is_compiled:
+            from equipoise.kernels.assignment import write_chances
+
+            self.decide(stats, 0)
+            write_chances(self._kernel[1], chances)
+            return chances
+        from equipoise.kernels.assignment import warm_up_chances
+
+        own, policy = stats.only(self.active), np.empty(self.active.size)
+        if not warm_up_chances(own.assigned, self.warm_up, policy):
+            policy = np.asarray(self._probabilities(own), np.float64)
+        chances[self.active] = self.share + (1.0 - self._kept) * policy
+        return chances
+
     def decide_ahead(self, stats: ArmStats, index: int, count: int) -> list[Decision]:
         """Return up to `count` decisions from `index` on, valid as long as no reward or change comes in between."""
         if count == 1 or not self.is_compiled:
@@ -78,7 +106,7 @@ class Decider:
         arms, probabilities, forced = np.empty(count, np.int64), np.empty(count), np.empty(count, np.int64)
         weights = np.empty(count)
         rule, design = self._kernel
-        assigned, pulls, mean, std = stats.assigned.copy(), stats.pulls, stats.mean, stats.std
+        assigned, (pulls, mean, std) = stats.assigned.copy(), self._estimates(stats)
         next_assignments(
             rule,
             design,
@@ -108,8 +136,21 @@ class Decider:
         policy: Any = self.policy
         per_arm = policy.per_arm(self.active.size)
         return policy.rule()._replace(version=self.kernels), new_design(
-            self.active, self.share, self.tracked_from, per_arm
+            self.active, self.share, self.tracked_from, per_arm, policy.steering, self._n_arms
         )
+
+    def _estimates(self, stats: ArmStats) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return what decisions read of all arms: numbers of rewards, means and stds."""
+        drift = stats.drift_sums
+        if drift is None:
+            return stats.pulls, stats.mean, stats.std
+        from equipoise.kernels.drift_sums import write_estimates
+
+        rule, design = self._kernel
+        read = design.seen_pulls, design.seen_mean, design.seen_std
+        known = stats.pulls, stats.mean, stats.std, stats.sums, drift
+        write_estimates(design.steering, rule.rewards_needed, design.active, *known, *read)
+        return read
 
     def _compiled(self) -> Decide:
         from equipoise.kernels.assignment import next_assignment
@@ -119,7 +160,7 @@ class Decider:
 
         def decide(stats: ArmStats, index: int) -> Decision:
             arm, probability, forced, weight = next_assignment(
-                rule, design, warm_up, seed, index, stats.assigned, stats.pulls, stats.mean, stats.std
+                rule, design, warm_up, seed, index, stats.assigned, *self._estimates(stats)
             )
             return arm, probability, forced, None if math.isnan(weight) else weight
 
@@ -135,6 +176,7 @@ class Decider:
         kept = 0.0
         for share in self.share.tolist():
             kept += share
+        self._kept, self._probabilities = kept, probabilities
 
         def decide(stats: ArmStats, index: int) -> Decision:
             own = stats.only(self.active)

@@ -55,7 +55,10 @@ def _work(
         now = microseconds(store.now())
         windowed = missing.window_seconds is not None and state.state != FINISHED
         due = transaction.due(experiment, now, MOST_SETTLED) if windowed else ()
-        known = read_units(transaction.unit_events(experiment, units), missing) if units else {}
+        names = units
+        if state.stats.drift_sums is not None:  # whose weights need the probability of each unit
+            names = list(dict.fromkeys((*units, *(row[2] for row in due))))
+        known = read_units(transaction.unit_events(experiment, names), missing) if names else {}
         finishing = any(type(request) is commands.Finish for request in checked)
         last_window = transaction.last_window(experiment) if finishing else None
         planned = plan(state, known, due, checked, now, last_window)

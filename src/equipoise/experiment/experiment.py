@@ -12,9 +12,11 @@ from equipoise.experiment import commands
 from equipoise.experiment.names import checked_unit
 from equipoise.experiment.records import (
     Assignment,
+    Comparison,
     Event,
     ExperimentSummary,
     History,
+    Report,
     Status,
     ToldReward,
     UnitStatus,
@@ -95,17 +97,20 @@ class Experiment:
         smallest_difference: float | None = None,
         half_width: float | None = None,
         units: int | None = None,
+        drift: str | None = None,
         seed: int | None = None,
         floor: float | Sequence[float] | Mapping[str, float] = 0.0,
         control: str | None = None,
         control_share: float = 0.0,
         warm_up: int = 0,
         most_units: int | None = None,
-        reward_range: tuple[float, float] | None = None,
+        reward_range: tuple[float | None, float | None] | None = None,
+        reward_cap: float | None = None,
         direction: str = "maximise",
         missing: MissingReward | None = None,
         stopping: StoppingRule | Sequence[StoppingRule] = (),
         failure_probability: float = 0.05,
+        covariates: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         who: str | None = None,
     ) -> Experiment:
@@ -138,6 +143,10 @@ class Experiment:
             this many units; with ``information_about="average"``, that their average should have. It becomes the share
             of the information that it takes if the arms spread as widely as `reward_range` allows (half of the range
             each); a goal out of reach is refused (`GoalOutOfReach`).
+        drift : {"none", "declared", "detected"}, optional
+            What the recommended policy does about rewards that rise or fall with time for all arms, by which the arm
+            assigned last looks best: nothing (the default), average every arm over the same units, or do so while a
+            check finds that rewards change. Without such changes the second costs accuracy; the third hardly does.
         seed : int, optional
             What the random numbers depend on; drawn and logged if it is not given.
         floor : float, one per arm, or by arm's name
@@ -150,7 +159,11 @@ class Experiment:
         most_units : int, optional
             Hard limit: nobody is assigned after this many units. (The stopping rule `Budget` only reports.)
         reward_range : (float, float), optional
-            Lowest and highest reward; others are refused, and intervals become exact instead of asymptotic.
+            Lowest and highest reward; others are refused, and intervals become exact instead of asymptotic. One end may
+            be open, None or infinite: ``(0, None)`` for amounts that are never negative.
+        reward_cap : float, optional
+            A larger reward counts as this in the estimates, so that rare huge rewards cannot move a mean; the log keeps
+            it as reported. Means are then those of min(reward, cap), in either direction.
         direction : {"maximise", "minimise"}
             Whether large or small rewards are good.
         missing : MissingReward, optional
@@ -159,6 +172,9 @@ class Experiment:
             `Budget`, `Deadline`, `Precision`; `status` reports them, nothing acts on them.
         failure_probability : float
             One minus the confidence of each arm's interval.
+        covariates : sequence of str
+            Attributes of units, known when they are assigned, by which reports will adjust and split: declared here,
+            before there are data. `ask` need not give them.
         metadata : dict, optional
             Anything to keep with the experiment.
         who : str, optional
@@ -442,6 +458,100 @@ class Experiment:
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
         return self._backend.what_if(commands.ChangeDial(*stated).stated())
+
+    def compare(
+        self,
+        *,
+        control: str | None = None,
+        all_pairs: bool = False,
+        arm: str | None = None,
+        other: str | None = None,
+        confidence: float | None = None,
+        guaranteed: bool = False,
+    ) -> Comparison:
+        """Compare the arms: which differ and by how much, which may still be best, what choosing one can cost.
+
+        Everything holds at all times, however often it is read, and all differences hold together.
+
+        Parameters
+        ----------
+        control : str, optional
+            Compare the other arms with this one; the experiment's control, if it has one, unless `all_pairs` is set.
+        all_pairs : bool, default False
+            Whether to compare all pairs although there is a control.
+        arm, other : str, optional
+            Compare this pair only. Declare it before you look, or the interval is too narrow.
+        confidence : float, optional
+            Of all differences together; 1 minus the experiment's failure probability by default.
+        guaranteed : bool, default False
+            Whether differences shall hold for any rewards in the declared range, not asymptotically; they are wider.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create(
+        ...     "memory:", "mail", arms=["plain", "prize"], policy=eq.Uniform(), seed=1, reward_range=(0, 1)
+        ... )
+        >>> for i, one in enumerate(experiment.ask_many([f"person-{i}" for i in range(400)])):
+        ...     told = experiment.tell(one.unit, float(i % 10 < (3 if one.arm == "plain" else 6)))
+        >>> found = experiment.compare()
+        >>> found.sentences, found.best
+        (("'prize' is the best arm: better than 'plain', by 0.03 to 0.36.",), 'prize')
+        >>> [pair] = found.differences
+        >>> pair.arm, pair.other, round(pair.difference, 2), round(pair.p_value, 5), pair.verdict
+        ('plain', 'prize', -0.2, 0.00589, 'worse')
+        """
+        settings = {"control": control, "arm": arm, "other": other, "confidence": confidence}
+        given = {name: value for name, value in settings.items() if value is not None}
+        flags = {name: True for name, wanted in (("all_pairs", all_pairs), ("guaranteed", guaranteed)) if wanted}
+        return self._backend.compare(given | flags)
+
+    def report(
+        self,
+        *,
+        control: str | None = None,
+        adjust: Sequence[str] | None = None,
+        by: Sequence[str] = (),
+        confidence: float | None = None,
+    ) -> Report:
+        """Return everything that can be said of the experiment, with checks of what it assumes, from its log.
+
+        Besides the comparison of `compare`: intervals of ordinary width where a budget was declared and reached,
+        differences over the same people if rewards change over time, adjusted for attributes, by subgroups, what the
+        missing rewards could change, and whether arms were assigned as recorded.
+
+        Parameters
+        ----------
+        control : str, optional
+            The arm that others are compared with; the experiment's control by default.
+        adjust : sequence of str, optional
+            Attributes of units whose effect on rewards is taken out; those declared as covariates by default.
+        by : sequence of str
+            Attributes to compare arms within the values of. Those not declared as covariates are marked exploratory.
+        confidence : float, optional
+            Of all intervals of one kind together; 1 minus the experiment's failure probability by default.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create(
+        ...     "memory:", "mail", arms=["plain", "prize"], reward_weight=0.5, seed=1, reward_range=(0, 1)
+        ... )
+        >>> for i, one in enumerate(experiment.ask_many([f"person-{i}" for i in range(300)])):
+        ...     told = experiment.tell(one.unit, float(i % 10 < (3 if one.arm == "plain" else 6)))
+        >>> report = experiment.report()
+        >>> print(report.sentences[0])
+        'prize' is the best arm: better than 'plain', by 0.17 to 0.53.
+        >>> [check.name for check in report.checks if check.speaks]
+        []
+        >>> print(report.at_end.refused[0].partition(";")[0])
+        Enrolment did not end at a number of people declared beforehand
+        """
+        given = {"control": control, "adjust": adjust, "by": by, "confidence": confidence}
+        for name in ("adjust", "by"):
+            if isinstance(given[name], str):
+                raise InvalidInput.of(name, "must be a list of attributes", given[name])
+        return self._backend.report({name: value for name, value in given.items() if value is not None})
 
     def verify(self) -> Verification:
         """Check that nothing was lost or changed.

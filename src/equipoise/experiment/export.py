@@ -36,8 +36,8 @@ COLUMNS = (
     "attributes",
     "reward_weight",
 )
-"""`reward` is as reported or corrected; `counted_reward` is what is in the estimates, which may be a default;
-`reward_weight` is the one that the policy solved for to decide, if it did. New columns come last."""
+"""`reward` is as reported or corrected; `counted_reward` is what is in the estimates, which may be a default or the
+cap; `reward_weight` is the one that the policy solved for to decide, if it did. New columns come last."""
 
 _SELECT = """
 SELECT a.decision, a.unit, a.arm, a.at, a.probability, a.forced, r.reward, r.at, x.number, c.number,
@@ -86,7 +86,7 @@ def _write_open(pieces: Iterator[list[tuple[Any, ...]]], file: Any, form: str) -
 
 def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator[list[tuple[Any, ...]]]:
     """Yield the rows of the table in batches."""
-    names, default = state.names, state.configuration.missing.default
+    names, default, counted_as = state.names, state.configuration.missing.default, state.configuration.counted
     after = state.configuration.missing.life.after
     corrected = {decision: reward for rows in transaction.stream(_CORRECTED, experiment) for decision, reward in rows}
     withdrawn = {decision for rows in transaction.stream(_WITHDRAWN, experiment) for (decision,) in rows}
@@ -103,6 +103,7 @@ def _pieces(transaction: Transaction, experiment: int, state: State) -> Iterator
                 unit_state, reward, told_at = after(unit_state, WITHDRAWN), None, None
             meaning = STATES[unit_state]
             in_use = reward if meaning.estimate == REWARD else default if meaning.estimate == DEFAULT_VALUE else None
+            in_use = None if in_use is None else counted_as(in_use)
             attributes = None if details is None else json.loads(details).get("attributes")
             piece.append(
                 (

@@ -183,10 +183,11 @@ class Draft:
         replaced = {REWARD: unit.reward, DEFAULT_VALUE: self.missing.default}.get(step.replaces)
         self.log(kind, who, name, unit, reward=reward, counted=step.counts, replaced=replaced, details=details)
         if step.counts and reward is not None:
-            self._count(unit.arm, reward, replaced)
+            self._count(unit, reward, replaced)
         elif replaced is not None:
             self.ahead.clear()
-            self.state.stats.remove(unit.arm, self.state.configuration.sign * replaced)
+            stats = self.state.stats
+            stats.remove(unit.arm, self._value(replaced), probability=unit.probability, number=unit.decision)
         if kind == "rewarded":
             unit.told = reward
         if kind != "expired":
@@ -200,14 +201,20 @@ class Draft:
         elif before.is_open and self.window is not None:
             self.forget(self.due_at(unit), unit.decision)
 
-    def _count(self, arm: int, reward: float, replaced: float | None) -> None:
+    def _count(self, unit: Unit, reward: float, replaced: float | None) -> None:
         """Add a reward to the estimates, or replace one."""
         self.ahead.clear()
-        sign, stats = self.state.configuration.sign, self.state.stats
+        stats, value = self.state.stats, self._value(reward)
         if replaced is None:
-            stats.update(arm, sign * reward)
+            stats.update(unit.arm, value, probability=unit.probability, number=unit.decision)
         else:
-            stats.replace(arm, sign * replaced, sign * reward)
+            old = self._value(replaced)
+            stats.replace(unit.arm, old, value, probability=unit.probability, number=unit.decision)
+
+    def _value(self, reward: float) -> float:
+        """Return what a reward counts as, on the policy's scale."""
+        configuration = self.state.configuration
+        return configuration.sign * configuration.counted(reward)
 
     def next_decision(self) -> Decision:
         """Return the next decision of the decider; consecutive asks are decided in one go."""

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from equipoise.analysis.results import ArmEstimate as ArmEstimate
+from equipoise.analysis.results import Comparison as Comparison
+from equipoise.analysis.results import Difference as Difference
+from equipoise.analysis.results import Report as Report
+
 if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it
     from equipoise._types import FloatArray, IntArray
 
@@ -216,9 +221,11 @@ class ArmStatus:
         Of the rewards, as reported.
     target_share, actual_share : float or None
         The share the policy steers towards, floors included; the share the arm has got so far.
-    low, high, half_width : float or None
-        Confidence sequence for the mean: it holds at all times at once, however often it is read; see
-        `Status.interval`.
+    low, high : float or None
+        Interval for the mean. Those of all arms hold together and at all times, however often they are read; see
+        `Status.interval`. None where nothing can be said yet.
+    half_width : float or None
+        The larger distance from the mean to an end.
     """
 
     arm: str
@@ -257,9 +264,10 @@ class Status:
     Attributes
     ----------
     interval : str
-        "empirical Bernstein" if a reward range was declared; otherwise "asymptotic", which needs 30 rewards.
+        "guaranteed" for any rewards in the declared range; "low guaranteed" or "high guaranteed" if that range is open
+        at the other end; otherwise "asymptotic", which needs 30 rewards, or more if they are skewed.
     confidence : float
-        Confidence of each arm's interval, for all times together.
+        Confidence of the intervals of all arms together, and of what is said about the best arm, at all times.
     average_reward : float or None
         Average of all rewards in the estimates.
     reward_weight : float or None
@@ -267,6 +275,16 @@ class Status:
         the policy has none, if no weight leads to its shares, or before there are estimates.
     information_kept, information_about : float and str, or None
         The share of the information to keep, and about what, if that is how the dial is set.
+    may_be_best : tuple of str
+        The arms that are not ruled out as the best.
+    provisional : tuple of str
+        Reasons why means, intervals and all that follows may be wrong: rewards that come by their value, or are
+        missing. Empty if there are none. No stopping rule that reads intervals is met meanwhile.
+    sentence : str
+        What may be said of the arms now, in plain words.
+    most_lost, widest_difference : float or None
+        What choosing the arm with the best mean can cost at most, and the widest half-width of differences between
+        arms; only where a stopping rule reads them. `Experiment.compare` has all.
     """
 
     name: str
@@ -293,6 +311,11 @@ class Status:
     reward_weight: float | None = None
     information_kept: float | None = None
     information_about: str | None = None
+    may_be_best: tuple[str, ...] = ()
+    provisional: tuple[str, ...] = ()
+    sentence: str = ""
+    most_lost: float | None = None
+    widest_difference: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise._types import IntArray
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import (
     EnrolmentClosed,
     EquipoiseError,
@@ -29,10 +29,10 @@ from equipoise.errors import (
 from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import kept_for_goal, settled_dial
-from equipoise.kernels import exact_digits, keeps_exact_sums
+from equipoise.kernels import exact_digits, removes_exactly
 from equipoise.kernels.exact_digits import ExactSums
 from equipoise.stats import ArmStats
-from equipoise.store.schema import ARM_COLUMNS, instant
+from equipoise.store.schema import EVENT_COLUMNS, instant
 from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN, UNIT_EVENTS
 
 if TYPE_CHECKING:
@@ -62,13 +62,16 @@ class State:
         self.state = ENROLLING
         self.n_events = 0
         self.n_decisions = 0
+        self.n_first = 1
+        """How many arms there were at first."""
         self.hash: bytes | None = None
         """Hash of the last event."""
         self.names: list[str] = []
         self.arm_states: list[str] = []
         self.floors: list[float] = []
         self.positions: dict[str, int] = {}
-        self.stats: ArmStats = ArmStats(1)
+        exact, weighted = removes_exactly(configuration.kernels), configuration.policy.weighs_rewards
+        self.stats: ArmStats = ArmStats(1, exact=exact, weighted=weighted)
         self.counters: IntArray = np.zeros((COUNTERS, 1), np.int64)
         self.tracked_from: IntArray = np.zeros(1, np.int64)
         self._decider: Decider | None = None
@@ -136,7 +139,7 @@ class State:
         stats, sign = self.stats, self.configuration.sign
         reward_high, reward_low, square_high, square_low = stats.sums[:, position].tolist()
         counters = self.counters[:, position].tolist()
-        digits = None if stats.digits is None else stats.digits[position]
+        digits = stats.digits[position]
         return (
             position,
             self.names[position],
@@ -151,14 +154,13 @@ class State:
             *(counters[row] for row in (N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED)),
             changed,
             self.tracked_from.item(position),
-            None if stats.digits is None else _exact_text(None if digits is None else digits.tobytes(), sign),
+            _exact_text(None if digits is None else digits.tobytes(), sign),
             counters[N_WITHDRAWN],
+            None if stats.drift_sums is None else _drift_text(stats.drift_sums[:, position], sign),
         )
 
     def read_arms(self, rows: Sequence[Sequence[Any]]) -> None:
         """Load the arms from rows of the store."""
-        if not self.names and rows and rows[0][_EXACT_SUMS] is None:
-            self.stats = ArmStats(1, exact=False)
         names, arm_states, floors = list(self.names), list(self.arm_states), list(self.floors)
         for position, name, state, floor, *_ in rows:
             if position >= len(names):
@@ -170,30 +172,50 @@ class State:
             self.set_arms(names, arm_states, floors)
         sign, tracked_from = self.configuration.sign, self.tracked_from.copy()
         for position, _, _, _, assigned, pulls, high, low, square_high, square_low, *rest in rows:
-            *counters, _, tracked_from[position], text, self.counters[N_WITHDRAWN, position] = rest
+            *counters, _, tracked_from[position], text, self.counters[N_WITHDRAWN, position], drift = rest
             exact = None if text is None else _signed(_exact_sums(self.name, text), sign)
-            self.stats.put(position, assigned, pulls, (sign * high, sign * low, square_high, square_low), exact)
+            sums = sign * high, sign * low, square_high, square_low
+            self.stats.put(position, assigned, pulls, sums, exact, _drift_of(drift, sign))
             for row, value in zip((N_HELD, N_OVERDUE, N_DEFAULTED, N_DROPPED), counters, strict=True):
                 self.counters[row, position] = value
         if (tracked_from != self.tracked_from).any():
             self.tracked_from, self._decider = tracked_from, None
 
 
-_EXACT_SUMS = ARM_COLUMNS.index("exact_sums")
+_OF_REWARDS = (4, 5, 12, 13)
+"""Rows of `ArmStats.drift_sums` that change their sign with the rewards."""
+
+
+def _drift_text(sums: FloatArray, sign: float) -> str:
+    """Return an arm's sums under drift, of rewards as reported, in digits from which they can be read back exactly."""
+    values = sums.tolist()
+    for row in _OF_REWARDS:
+        values[row] *= sign
+    return json.dumps(values)
+
+
+def _drift_of(text: str | None, sign: float) -> list[float] | None:
+    """Return an arm's sums under drift, on the policy's scale; None if its experiment keeps none."""
+    if text is None:
+        return None
+    values: list[float] = list(map(float, json.loads(text)))
+    for row in _OF_REWARDS:
+        values[row] *= sign
+    return values
 
 
 @lru_cache(maxsize=1024)
 def _exact_text(digits: bytes | None, sign: float) -> str:
     """Return an arm's exact sums of rewards as reported; cached, since most transactions assign and change no sum."""
     if digits is None:
-        return exact_digits.to_text((0, 0))
-    return exact_digits.to_text(_signed(exact_digits.from_digits(np.frombuffer(digits, np.int64).reshape(2, -1)), sign))
+        return exact_digits.to_text((0, 0, 0, 0))
+    rows = np.frombuffer(digits, np.int64).reshape(-1, exact_digits.DIGITS)
+    return exact_digits.to_text(_signed(exact_digits.from_digits(rows), sign))
 
 
 def _signed(sums: ExactSums, sign: float) -> ExactSums:
-    """Return exact sums of rewards times 1 or -1."""
-    rewards, squares = sums
-    return int(sign) * rewards, squares
+    """Return exact sums of rewards times 1 or -1: odd powers change their sign."""
+    return tuple(-one if sign < 0 and row % 2 == 0 else one for row, one in enumerate(sums))
 
 
 def _exact_sums(name: str, text: str) -> ExactSums:
@@ -227,17 +249,35 @@ def load_state(store: Store, transaction: Transaction, experiment: int, name: st
     if cached is None:
         _, created_at, text = transaction.configuration(experiment)
         state, after = State(name, created_at, read_configuration(name, text)), -1
+        n_first = _n_first_arms(transaction, experiment)
     else:
         state, after = cached.copy(), cached.n_events
+        n_first = state.n_first
         if head.configured > after:
             state.set_configuration(read_configuration(state.name, transaction.configuration(experiment)[2]))
     try:
         state.read_arms(transaction.arms(experiment, after))
     except (LookupError, OverflowError, TypeError, ValueError) as error:  # SQLite's columns hold values of any type
         raise StoreMismatch(f"the arms of experiment {state.name!r} are damaged", hint=Hint.REBUILD) from error
+    state.n_first = len(state.names) if n_first is None else n_first
     state.state, state.n_events, state.n_decisions = head.state, head.n_events, head.n_decisions
     state.hash = head.hash
     return state
+
+
+_DETAILS = EVENT_COLUMNS.index("details")
+
+
+def _n_first_arms(transaction: Transaction, experiment: int) -> int | None:
+    """Return how many arms an experiment was made with, from the first event of its log; None if it is damaged.
+
+    `verify` finds the damage, and says where it is.
+    """
+    created = transaction.events(experiment, 0, 1)
+    try:
+        return len(json.loads(created[0][_DETAILS])["arms"])
+    except (ValueError, KeyError, TypeError, IndexError):
+        return None
 
 
 def read_configuration(name: str, text: str) -> Configuration:
@@ -278,10 +318,9 @@ KINDS = (
 def created_state(name: str, at: int, details: dict[str, Any]) -> State:
     """Return the state after the first event of a log."""
     state = State(name, at, Configuration.from_dict(details["configuration"]))
-    state.stats = ArmStats(1, exact=keeps_exact_sums(state.configuration.kernels))
     names, floors = [arm["name"] for arm in details["arms"]], [float(arm["floor"]) for arm in details["arms"]]
     state.set_arms(names, [ACTIVE] * len(names), floors)
-    state.n_events = 1
+    state.n_events, state.n_first = 1, len(names)
     return state
 
 

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise._types import FloatArray
+from equipoise.analysis.comparisons import finite, half_width
+from equipoise.analysis.multiplicity import arm_failures
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import information_in
+from equipoise.experiment.inference import evidence_of, standing
+from equipoise.experiment.provisional import provisional_reasons
 from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
 from equipoise.experiment.state import dial_from, too_few_rewards
 from equipoise.objective_families import ROOT_MEAN_SQUARE
 from equipoise.policies.dial_policy import DialPolicy
 from equipoise.store.schema import instant, microseconds
-from equipoise.theory.confidence_sequences import asymptotic_mean_radius, bounded_mean_radius
 from equipoise.unit_lifecycle import N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN
 
 if TYPE_CHECKING:
@@ -47,15 +49,16 @@ def describe(state: State) -> dict[str, Any]:
 def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
     """Compute the status from a state; `n_due` is the number of units per arm that fell due since the last event."""
     configuration, stats, counters = state.configuration, state.stats, state.counters
-    radius = _radii(state)
+    evidence = evidence_of(state)
+    delta, n_first = configuration.failure_probability, state.n_first
+    lows, highs = evidence.intervals(arm_failures(delta, stats.n_arms, n_first))
     targets = state.decider.target(stats)
     total = stats.n_assigned
     arms = []
     for i, name in enumerate(state.names):
         assigned, pulls = stats.assigned.item(i), stats.pulls.item(i)
         dropped, withdrawn = counters[N_DROPPED].item(i), counters[N_WITHDRAWN].item(i)
-        mean = _finite(configuration.sign * stats.mean.item(i))
-        low, high, half_width = _interval(mean, radius.item(i), configuration.reward_range)
+        mean = finite(configuration.sign * stats.mean.item(i))
         arms.append(
             ArmStatus(
                 arm=name,
@@ -69,16 +72,17 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
                 dropped=dropped,
                 withdrawn=withdrawn,
                 mean=None if mean is None else mean + 0.0,
-                std=_finite(stats.std.item(i)),
+                std=finite(stats.std.item(i)),
                 target_share=None if targets is None else targets.item(i),
                 actual_share=assigned / total if total else None,
-                low=low,
-                high=high,
-                half_width=half_width,
+                low=finite(lows.item(i)),
+                high=finite(highs.item(i)),
+                half_width=half_width(configuration.sign * stats.mean.item(i), lows.item(i), highs.item(i)),
             )
         )
     n_rewarded = int(stats.pulls.sum())
     rewards = configuration.sign * math.fsum(stats.sums[:2].ravel().tolist())
+    read = frozenset[str]().union(*(rule.reads for rule in configuration.stopping))
     status = Status(
         name=state.name,
         state=state.state,
@@ -95,40 +99,17 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
             for name in ("pending", "held", "overdue", "defaulted", "dropped", "withdrawn")
         },
         average_reward=rewards / n_rewarded if n_rewarded else None,
-        interval="asymptotic" if configuration.reward_range is None else "empirical Bernstein",
-        confidence=1 - configuration.failure_probability,
+        interval=evidence.kind,
+        confidence=1 - delta,
         arms=tuple(arms),
         stopping=(),
         reward_weight=_weight(state, state.decider),
         information_kept=configuration.dial.get("information_kept"),
         information_about=configuration.dial.get("information_about"),
+        **standing(state, evidence, read),
     )
+    status = dataclasses.replace(status, provisional=provisional_reasons(status, configuration))
     return dataclasses.replace(status, stopping=tuple(rule.progress(status) for rule in configuration.stopping))
-
-
-def _radii(state: State) -> FloatArray:
-    configuration, stats = state.configuration, state.stats
-    delta = configuration.failure_probability
-    if configuration.reward_range is None:
-        return asymptotic_mean_radius(stats.pulls, stats.std, failure_probability=delta)
-    low, high = configuration.reward_range
-    return bounded_mean_radius(stats.pulls, stats.std, failure_probability=delta, reward_range=high - low)
-
-
-def _interval(
-    mean: float | None, radius: float, reward_range: tuple[float, float] | None
-) -> tuple[float | None, float | None, float | None]:
-    """Return both ends and the half-width of an interval, clipped to the declared range."""
-    if mean is None or not math.isfinite(radius):
-        return None, None, None
-    low, high = mean - radius, mean + radius
-    if reward_range is not None:
-        low, high = max(low, reward_range[0]), min(high, reward_range[1])
-    return low, high, 0.5 * (high - low)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _weight(state: State, decider: Decider) -> float | None:

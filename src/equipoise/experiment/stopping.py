@@ -18,6 +18,11 @@ from equipoise.serialization import Value
 class StoppingRule(Value):
     """Base class of the stopping rules."""
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The fields of `Status` that are only filled in for rules that read them, as they take long to compute."""
+        return frozenset()
+
     @abstractmethod
     def progress(self, status: Status) -> Progress:
         """Return the progress of the rule, given the status of the experiment."""
@@ -76,9 +81,18 @@ class Deadline(StoppingRule):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Precision(StoppingRule):
-    """Stop when every arm's mean is known to within a half-width; retired arms are ignored.
+    """Stop when every arm's mean, or every difference between arms, is known to within a half-width.
 
-    The intervals are the confidence sequences of `status`, valid at all times at once: peeking is safe.
+    The intervals hold together and at all times, as those of `status` and `compare`, so peeking is safe. Retired arms
+    are ignored. While the numbers are provisional the rule is not met: see `Status.provisional`.
+
+    Parameters
+    ----------
+    half_width : float
+        The largest distance from an estimate to an end of its interval.
+    of : {"arms", "differences"}
+        Of each arm's mean; or of the differences between arms, from the control if there is one, otherwise of all
+        pairs.
 
     Examples
     --------
@@ -87,14 +101,59 @@ class Precision(StoppingRule):
     """
 
     half_width: float
+    of: str = "arms"
 
     def __post_init__(self) -> None:
         width = checks.number_between("half_width", self.half_width, 0, math.inf, open_low=True)
-        self._set(half_width=width)
+        self._set(half_width=width, of=checks.one_of("of", self.of, ("arms", "differences")))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The widest difference, if the rule is about differences."""
+        return frozenset({"widest_difference"} if self.of == "differences" else ())
 
     def progress(self, status: Status) -> Progress:
         """Compare the widest interval with the goal; the value is None while some arm has no interval."""
-        widths = [arm.half_width for arm in status.arms if arm.state != "retired"]
-        known = [width for width in widths if width is not None]
-        widest = max(known) if known and len(known) == len(widths) else None
-        return Progress("precision", widest is not None and widest <= self.half_width, widest, self.half_width)
+        if self.of == "differences":
+            widest, rule = status.widest_difference, "precision of differences"
+        else:
+            widths = [arm.half_width for arm in status.arms if arm.state != "retired"]
+            known = [width for width in widths if width is not None]
+            widest, rule = max(known) if known and len(known) == len(widths) else None, "precision"
+        met = widest is not None and widest <= self.half_width and not status.provisional
+        return Progress(rule, met, widest, self.half_width)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Decided(StoppingRule):
+    """Stop when it is clear which arm to choose: one is left that may be best, or choosing costs little at most.
+
+    Parameters
+    ----------
+    margin : float, default 0.0
+        Also stop when the arm with the best mean is at most this much worse than the best one.
+
+    Examples
+    --------
+    >>> Decided(margin=0.01)
+    Decided(margin=0.01)
+    """
+
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._set(margin=checks.number_between("margin", self.margin, 0, math.inf))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The most that choosing can cost, if there is a margin."""
+        return frozenset({"most_lost"} if self.margin else ())
+
+    def progress(self, status: Status) -> Progress:
+        """Return how many arms may still be best, or with a margin what choosing the best so far can cost."""
+        one_left = len(status.may_be_best) == 1
+        if not self.margin:
+            return Progress("decided", one_left and not status.provisional, len(status.may_be_best), 1)
+        lost = status.most_lost
+        met = (one_left or (lost is not None and lost <= self.margin)) and not status.provisional
+        return Progress("decided within a margin", met, lost, self.margin)

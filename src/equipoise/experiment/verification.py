@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from equipoise import kernels
+from equipoise._types import FloatArray
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.configuration import Configuration
@@ -147,12 +148,12 @@ def _differ(what: str, expected: Any, got: Any) -> None:
     raise VerificationFailed(f"{what} should be {expected!r} by the log; got {got!r}", hint=Hint.REBUILD)
 
 
-_SELECT = """
+EVENTS = """
 SELECT number, kind, unit, COALESCE(arm, -1), COALESCE(decision, -1), reward, probability, COALESCE(forced, 0),
     COALESCE(counted, 0), replaced, reward_weight, CASE WHEN unit IS NULL THEN details END, at
-FROM events WHERE experiment = ? ORDER BY number
+FROM events WHERE experiment = ?
 """
-
+_SELECT = f"{EVENTS} ORDER BY number"
 
 _MAYBE_TEXT, _MAYBE_NUMBER = str | None, float | int | None
 _COLUMN_TYPES = (
@@ -180,6 +181,8 @@ class Replay:
         self.n_decisions = 0
         self.configured = 0
         self.units = log_replay.new_units(1024)
+        self.chances: FloatArray = np.zeros((0, 0))
+        """Probabilities of all arms at each decision; without rows they are not recorded."""
         self._digits = np.zeros((0, *exact_digits.new_digits().shape), np.int64)
         self._state: State | None = None
 
@@ -223,11 +226,16 @@ class Replay:
             np.array(replaced, np.float64),
             np.array(weight, np.float64),
         )
-        self._make_room(len(rows))
+        self.follow(events, rows.__getitem__)
+
+    def follow(self, events: log_replay.Events, row: Callable[[int], Sequence[Any]]) -> None:
+        """Replay the next events, given as arrays; `row` returns the columns of `_SELECT` of one of them."""
+        size = events.kind.size
+        self._make_room(int(np.count_nonzero(events.kind == ASSIGNED)))
         at = 0
-        while at < len(rows):
-            at = self._advance(events, rows, at)
-        self.n_events += len(rows)
+        while at < size:
+            at = self._advance(events, row, at)
+        self.n_events += size
 
     def _refuse_wrong_types(self, rows: Sequence[Sequence[Any]]) -> None:
         """Raise `VerificationFailed` if a value is not of the type of its column, as SQLite does not ensure."""
@@ -235,19 +243,19 @@ class Replay:
             if not all(map(isinstance, row, _COLUMN_TYPES)):
                 self._differ(row[0], "should have numbers and texts in their places", "a value of another type")
 
-    def _advance(self, events: log_replay.Events, rows: Sequence[Sequence[Any]], at: int) -> int:
+    def _advance(self, events: log_replay.Events, row: Callable[[int], Sequence[Any]], at: int) -> int:
         """Apply an event that changes the experiment, or replay up to the next one; return the position after."""
         if self._state is None or events.kind[at] == OTHER:
-            self._change(rows[at])
+            self._change(row(at))
             return at + 1
         interpreted = self.compare and not self._state.decider.is_compiled
         mode = log_replay.PAUSE if interpreted else log_replay.COMPARE if self.compare else log_replay.TRUST
-        at, why = self._run(events, at, len(rows), mode)
+        at, why = self._run(events, at, events.kind.size, mode)
         if why == log_replay.SPECIAL and events.kind[at] == ASSIGNED:
-            self._compare(rows[at])
+            self._compare(events, row, at)
             at, why = self._run(events, at, at + 1, log_replay.TRUST)
         if why not in (log_replay.SAME, log_replay.SPECIAL):
-            self._explain(rows[at], why)
+            self._explain(row(at), why)
         return at
 
     def _run(self, events: log_replay.Events, first: int, last: int, mode: int) -> tuple[int, int]:
@@ -266,6 +274,7 @@ class Replay:
             self._lives,
             self.units,
             self._tally,
+            self.chances,
         )
         return at, why
 
@@ -305,18 +314,20 @@ class Replay:
 
     def _prepare(self, state: State) -> None:
         """Update the arrays that the compiled replay reads."""
-        stats, missing = state.stats, state.configuration.missing
+        stats, configuration, missing = state.stats, state.configuration, state.configuration.missing
         self._rule, self._design = state.decider.for_kernel()
         self._make_digits(stats)
+        drift = np.zeros((0, stats.n_arms)) if stats.drift_sums is None else stats.drift_sums
         self._tally = log_replay.Tally(
-            stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, self._digits, state.counters
+            stats.assigned, stats.pulls, stats.mean, stats.std, stats.sums, self._digits, state.counters, drift
         )
         default = np.nan if missing.default is None else missing.default
-        self._lives = log_replay.Lives(missing.life.array, _COUNTER_OF, default, state.configuration.sign)
+        cap = np.inf if configuration.reward_cap is None else configuration.reward_cap
+        self._lives = log_replay.Lives(missing.life.array, _COUNTER_OF, default, cap, configuration.sign, stats.exact)
 
     def _make_digits(self, stats: ArmStats) -> None:
         """Keep the exact sums of all arms in one array, which the compiled replay changes in place."""
-        if stats.digits is None or stats.n_arms == len(self._digits):
+        if stats.n_arms == len(self._digits):
             return
         larger = np.zeros((stats.n_arms, *self._digits.shape[1:]), np.int64)
         larger[: len(self._digits)] = self._digits
@@ -332,17 +343,17 @@ class Replay:
                 new[:size] = old
             self.units = larger
 
-    def _compare(self, row: Sequence[Any]) -> None:
+    def _compare(self, events: log_replay.Events, row: Callable[[int], Sequence[Any]], at: int) -> None:
         """Compare one decision of a policy written in Python."""
-        _, _, _, arm, decision, _, probability, forced, _, _, weight, *_ = row
+        _, _, _, arm, decision, _, probability, forced, _, _, weight, *_ = found = row(at)
         if decision != self.n_decisions:
             return  # the compiled replay reports this
         state = self.state
         *expected, solved = state.decider.decide(state.stats, decision)
         if [arm, probability, bool(forced)] != expected:
-            self._explain(row, log_replay.BAD_ARM)
+            self._explain(found, log_replay.BAD_ARM)
         if weight != solved:
-            self._explain(row, log_replay.BAD_WEIGHT)
+            self._explain(found, log_replay.BAD_WEIGHT)
 
     def _explain(self, row: Sequence[Any], why: int) -> None:
         """Raise `VerificationFailed` with the expected value and the one found."""

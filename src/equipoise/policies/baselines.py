@@ -34,7 +34,7 @@ class Fixed(CompiledPolicy):
     ----------
     allocation : sequence of float
         One share per arm, adding up to 1.
-    tracking, window, mixing
+    tracking, window, window_growth, mixing
         As in `ForcingBalance`; "sample" is a classical experiment with unequal random assignment.
 
     Examples
@@ -48,12 +48,13 @@ class Fixed(CompiledPolicy):
     allocation: tuple[float, ...]
     tracking: str = "difference"
     window: float = 10.0
+    window_growth: float = 0.05
     mixing: float = 0.02
 
     def __post_init__(self) -> None:
         shares = checks.allocation("allocation", self.allocation)
         self._set(allocation=tuple(shares.tolist()))
-        self._check("tracking", "window", "mixing")
+        self._check("tracking", "window", "window_growth", "mixing")
 
     def per_arm(self, n_arms: int) -> FloatArray:
         """Return the allocation in its row of the numbers per arm."""
@@ -64,7 +65,12 @@ class Fixed(CompiledPolicy):
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         return Rule(
-            kind=FIXED, rewards_needed=0, tracking=TRACKINGS[self.tracking], window=self.window, mixing=self.mixing
+            kind=FIXED,
+            rewards_needed=0,
+            tracking=TRACKINGS[self.tracking],
+            window=self.window,
+            window_growth=self.window_growth,
+            mixing=self.mixing,
         )
 
 

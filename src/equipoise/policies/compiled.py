@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -92,7 +93,7 @@ class CompiledPolicy(Policy):
         if solve is not None:
             return solve(stats)
         work, target = np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
-        state = (stats.n_assigned + 1, stats.pulls, stats.mean, stats.std)
+        state = (stats.n_assigned + 1, *self._estimates(stats))
         has_target, _ = write_target(rule, self.per_arm(n_arms), *state, work, target)
         return target if has_target else None
 
@@ -100,12 +101,16 @@ class CompiledPolicy(Policy):
         """Return the function that computes the target in Python, or None if the kernel does."""
         return None
 
+    def _estimates(self, stats: ArmStats) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return the numbers of rewards, means and stds that choices read."""
+        return stats.pulls, stats.mean, stats.std
+
     def _decider(self, n_arms: int, tracked_from: IntArray | None = None) -> Decider:
         """Return a function that returns the next arm, or fills the probabilities and returns `RANDOM`.
 
         With `tracked_from`, tracking counts only the assignments of each arm beyond these.
         """
-        from equipoise.kernels.decision import WORK_ROWS, decide, forced_arm, track
+        from equipoise.kernels.decision import WORK_ROWS, decide, forced_arm, track, window_at
 
         rule, per_arm, solve = self.rule(), self.per_arm(n_arms), self._solver()
         work = np.empty((WORK_ROWS, n_arms))
@@ -113,19 +118,18 @@ class CompiledPolicy(Policy):
         def decider(stats: ArmStats, probability: FloatArray) -> tuple[int, bool, float]:
             tracked_t = t = stats.n_assigned + 1
             tracked = assigned = stats.assigned
-            pulls = stats.pulls
+            pulls, mean, std = self._estimates(stats)
             if tracked_from is not None:
                 tracked = assigned - tracked_from
                 tracked_t = int(tracked.sum()) + 1
             if solve is None:
-                return decide(
-                    rule, per_arm, t, assigned, pulls, stats.mean, stats.std, tracked_t, tracked, work, probability
-                )
+                return decide(rule, per_arm, t, assigned, pulls, mean, std, tracked_t, tracked, work, probability)
             # A target computed in Python is forced and tracked like any other; see `kernels.decision.decide`.
             arm = forced_arm(rule, t, assigned, pulls)
             if arm >= 0:
                 return arm, True, math.nan
-            arm = track(rule.tracking, rule.window, rule.mixing, tracked_t, solve(stats), tracked, probability)
+            window = window_at(rule, tracked_t)
+            arm = track(rule.tracking, window, rule.mixing, tracked_t, solve(stats), tracked, probability)
             return arm, False, math.nan
 
         return decider
@@ -180,6 +184,21 @@ def choosing_since(policy: Policy, tracked_from: IntArray) -> tuple[Chooser, Cha
     return policy.prepare(n_arms), policy.probabilities
 
 
+def recorded_policy(data: dict[str, Any]) -> Policy:
+    """Read a policy from a log or a saved bandit; one recorded before windows could grow keeps its constant window.
+
+    Examples
+    --------
+    >>> recorded_policy({"name": "ForcingBalance", "reward_weight": 0.5, "tracking": "windowed"})
+    ForcingBalance(reward_weight=0.5, tracking='windowed', window_growth=0.0)
+    """
+    policy = Policy.from_dict(data)
+    known: Any = policy
+    if "window_growth" in data or getattr(known, "window_growth", 0.0) == 0.0 or known.tracking != "windowed":
+        return policy
+    return cast("Policy", dataclasses.replace(known, window_growth=0.0))
+
+
 def _floor(name: str, floor: float | Sequence[float]) -> float | tuple[float, ...]:
     if np.ndim(floor) == 0:
         return checks.number_between(name, floor, 0, 1)
@@ -213,6 +232,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "smallest_std": _number(0, checks.LARGEST_REWARD),
     "tracking": lambda name, value: checks.one_of(name, value, _TARGET_TRACKINGS),
     "window": _number(1, math.inf),
+    "window_growth": _number(0, 1),
 }
 
 

@@ -45,7 +45,7 @@ class DialPolicy(CompiledPolicy):
         if stats.pulls.min() < rule.rewards_needed:
             return None
         work, target = np.empty((WORK_ROWS, n_arms)), np.empty(n_arms)
-        state = (stats.n_assigned + 1, stats.pulls, stats.mean, stats.std)
+        state = (stats.n_assigned + 1, *self._estimates(stats))
         _, weight = write_target(rule, self.per_arm(n_arms), *state, work, target)
         return None if math.isnan(weight) else weight
 

@@ -47,6 +47,9 @@ class ForcingBalance(DialPolicy):
         probability to log, and its next arm cannot be guessed.
     window : float, default 10.0
         For "windowed": near 1 it is the paper's rule, large it is "sample".
+    window_growth : float, default 0.05
+        For "windowed": at step t the window is ``window_growth * t`` pulls long, if that is more than `window`. Longer
+        windows give probabilities that are worth more to estimates which divide by them. 0 keeps the window constant.
     mixing : float, default 0.02
         For "windowed": the share of pulls spread evenly, so that no arm has probability 0.
 
@@ -71,6 +74,7 @@ class ForcingBalance(DialPolicy):
     objective: Objective = ROOT_MEAN_SQUARE
     tracking: str = "difference"
     window: float = 10.0
+    window_growth: float = 0.05
     mixing: float = 0.02
 
     def __post_init__(self) -> None:
@@ -82,7 +86,7 @@ class ForcingBalance(DialPolicy):
             raise InvalidInput.of("objective", f"must be one of {', '.join(Objective.names())}", objective)
         self._set(objective=objective)
         check_measured(objective, self._check_dial())
-        self._check("forcing", "floor", "floor_decay", "tracking", "window", "mixing")
+        self._check("forcing", "floor", "floor_decay", "tracking", "window", "window_growth", "mixing")
 
     def check_arms(self, n_arms: int) -> None:
         """Raise unless floors and importance have one value per arm."""
@@ -107,6 +111,7 @@ class ForcingBalance(DialPolicy):
             **self._dial(),
             power=self.objective.power if isinstance(self.objective, PowerObjective) else 0.5,
             window=self.window,
+            window_growth=self.window_growth,
             mixing=self.mixing,
         )
 

@@ -52,6 +52,16 @@ class Policy(Value):
         """Whether the compiled loops know this policy's rule and can decide for it."""
         return False
 
+    @property
+    def weighs_rewards(self) -> bool:
+        """Whether choices read rewards weighted by their probability; see `ArmStats`."""
+        return False
+
+    @property
+    def steering(self) -> int:
+        """What choices read, as the kernels know it: `PLAIN`, unless rewards are weighted."""
+        return 0
+
     @abstractmethod
     def probabilities(self, stats: ArmStats) -> FloatArray:
         """Return the probability of each arm to be the next choice."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from equipoise import checks
+from equipoise._types import FloatArray, IntArray
 from equipoise.errors import InvalidInput
-from equipoise.kernels.rules import POOLED_BALANCE, TRACKINGS, Rule
+from equipoise.kernels.rules import DRIFTS, POOLED_BALANCE, TRACKINGS, Rule
 from equipoise.policies.dial_policy import DialPolicy
 
 if TYPE_CHECKING:
     from equipoise.policies.policy import Policy
+    from equipoise.stats import ArmStats
 
 _PULL_TRACKINGS = ("marginal", "difference", "windowed")
 """Ways to choose the next pull; see the parameter `tracking`."""
@@ -45,10 +49,14 @@ class PooledBalance(DialPolicy):
         At step t the floor is ``floor * t**-floor_decay``: it decreases, as Remark 2 of the paper proposes; below 1.
     tracking : {"marginal", "difference", "windowed"}
         Which arm is pulled: the one that raises the expected trade-off most; the one furthest below the optimal
-        share, as in the paper; or one drawn at random from the `window` pulls that "marginal" would make next. The
-        last has a probability to log, and its next arm cannot be guessed.
+        share, as in the paper; or one drawn at random from the next pulls that raise it most, as many as the window
+        is long. The last has a probability to log, and its next arm cannot be guessed.
     window : int, default 10
-        For "windowed": how many pulls ahead the draw looks.
+        For "windowed": how many pulls ahead the draw looks, at least.
+    window_growth : float, default 0.05
+        For "windowed": at step t the draw looks ``window_growth * t`` pulls ahead, at most 100, if that is more than
+        `window`. Longer windows give probabilities that are worth more to estimates which divide by them, and follow
+        the best shares less closely, so they come later. 0 keeps the window constant.
     mixing : float, default 0.02
         For "windowed": the share of pulls spread evenly, so that no arm has probability 0.
     forcing : float, default 0.1
@@ -64,6 +72,12 @@ class PooledBalance(DialPolicy):
     pooling : bool, default True
         Whether to compare arms to learn how much they differ. Without it each is estimated almost from its own rewards
         alone.
+
+    drift : {"none", "declared", "detected"}
+        What to do about levels that rise or fall with time, by which the arm pulled last looks best. "declared" weights
+        each reward by 1 / its probability, so that every arm is averaged over the same people; "detected" does so while
+        a check finds that rewards change with time within arms. Both need tracking="windowed"; without drift the
+        weights cost accuracy. `ArmStats` must keep them, as `Bandit`, experiments and the simulator see to.
 
     References
     ----------
@@ -87,12 +101,14 @@ class PooledBalance(DialPolicy):
     floor_decay: float = 0.0
     tracking: str = "marginal"
     window: int = 10
+    window_growth: float = 0.05
     mixing: float = 0.02
     forcing: float = 0.1
     first_rewards: int = 4
     caution: float = 2.0
     curiosity: float = 2.0
     pooling: bool = True
+    drift: str = "none"
 
     def __post_init__(self) -> None:
         if not isinstance(self.pooling, bool):
@@ -104,8 +120,44 @@ class PooledBalance(DialPolicy):
             caution=checks.number_between("caution", self.caution, 0, 100),
             curiosity=checks.number_between("curiosity", self.curiosity, 0, 100),
         )
+        self._set(drift=checks.one_of("drift", self.drift, tuple(DRIFTS)))
+        if self.weighs_rewards and self.tracking != "windowed":
+            raise InvalidInput.of(
+                "drift",
+                'can only be handled with tracking="windowed", which has a probability to weight each reward by',
+                self.drift,
+            )
         self._check_dial()
-        self._check("floor", "floor_decay", "mixing", "forcing")
+        self._check("floor", "floor_decay", "window_growth", "mixing", "forcing")
+
+    @property
+    def weighs_rewards(self) -> bool:
+        """Whether choices read rewards weighted by their probability."""
+        return self.drift != "none"
+
+    @property
+    def steering(self) -> int:
+        """What choices read, as the kernels know it."""
+        return DRIFTS[self.drift]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and all parameters as plain data; `drift` if there may be any.
+
+        Logs written before that must read the same.
+        """
+        return {name: value for name, value in super().to_dict().items() if name != "drift" or value != "none"}
+
+    def _estimates(self, stats: ArmStats) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return what choices read: weighted estimates under drift."""
+        if self.drift == "none" or stats.drift_sums is None:
+            return stats.pulls, stats.mean, stats.std
+        from equipoise.kernels.drift_sums import write_estimates
+
+        n_arms = stats.n_arms
+        read = np.empty(n_arms, np.int64), np.empty(n_arms), np.empty(n_arms)
+        arms, known = np.arange(n_arms), (stats.pulls, stats.mean, stats.std, stats.sums, stats.drift_sums)
+        write_estimates(self.steering, self.first_rewards, arms, *known, *read)
+        return read
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
@@ -117,6 +169,7 @@ class PooledBalance(DialPolicy):
             forcing=self.forcing,
             **self._dial(),
             window=float(self.window),
+            window_growth=self.window_growth,
             mixing=self.mixing,
             pooling=int(self.pooling),
             caution=self.caution,

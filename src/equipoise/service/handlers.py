@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from equipoise import http_api
+from equipoise.arm_tables import entries
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput, UnknownUnit
 from equipoise.experiment import Ask, Correct, Experiment, MissingReward, StoppingRule, Tell
 from equipoise.experiment.configuration import Configuration, checked_settings
@@ -220,6 +221,13 @@ def _events(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
     return {"events": found, "next": after}
 
 
+def _report(experiment: Experiment, **given: Any) -> dict[str, Any]:
+    for name in ("adjust", "by"):
+        if name in given:
+            given[name] = list(entries(given[name]))
+    return experiment.report(**given).to_dict()
+
+
 def _rebuild(experiment: Experiment) -> dict[str, Any]:
     return {"changed": experiment.rebuild()}
 
@@ -235,6 +243,7 @@ _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "history": _history,
     "events_page": _events,
     "rebuild": _rebuild,
+    "report": _report,
     "status": _status,
 }
 """Verbs whose answer is not simply the record that the method returns."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -17,6 +17,13 @@ from equipoise.http_api import SMALL_BODY
 from equipoise.service.error_responses import Refused
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+_QUERY_TYPES: dict[Any, Callable[[str], Any]] = {
+    int: int,
+    float: float,
+    bool: {"true": True, "false": False}.__getitem__,
+}
+"""How a query parameter that is not text is read."""
 
 _DEEPEST = 2 * DEEPEST_DATA
 """Nesting limit: above that of free data inside a body, and below the limit of any JSON parser."""
@@ -80,11 +87,11 @@ def decode_query(kind: type[_Struct], given: Mapping[str, str]) -> _Struct:
     """
     data: dict[str, Any] = dict(given)
     for name, hint in get_type_hints(kind).items():
-        number = next((one for one in (hint, *get_args(hint)) if one in (int, float)), None)
-        if name in data and number is not None:
+        read = next((_QUERY_TYPES[one] for one in (hint, *get_args(hint)) if one in _QUERY_TYPES), None)
+        if name in data and read is not None:
             try:
-                data[name] = number(data[name])
-            except ValueError:
+                data[name] = read(data[name])
+            except (ValueError, KeyError):
                 continue  # the struct refuses it below
     try:
         return msgspec.convert(data, kind)

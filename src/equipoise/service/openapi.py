@@ -234,7 +234,7 @@ def _examples() -> dict[str, Any]:
         run("history", data={"points": 3})
         run("events_page", data={"after": 1, "limit": 2})
         run("what_if", data={"information_kept": 0.7})
-        for verb in ("describe", "status", "verify", "rebuild", "pause", "resume", "settle"):
+        for verb in ("describe", "status", "compare", "report", "verify", "rebuild", "pause", "resume", "settle"):
             run(verb)
         for verb in ("change_weight", "change_dial"):
             run(verb)

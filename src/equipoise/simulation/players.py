@@ -88,7 +88,7 @@ def play(policy: Policy, replication: Replication, horizon: int, *, tick: Callab
 
 def mover(policy: Policy, replication: Replication) -> Mover:
     """Return the function that plays a replication up to a step; called with 0, it only compiles what it needs."""
-    if isinstance(policy, CompiledPolicy) and policy.is_compiled:
+    if isinstance(policy, CompiledPolicy) and policy.is_compiled and not policy.weighs_rewards:
         from equipoise.kernels.play import advance
 
         arms, seed, number, checkpoints, arena, outputs = replication
@@ -134,7 +134,7 @@ def _user_mover(policy: NumbaPolicy, replication: Replication) -> Mover:
 
     if inherits(policy, Policy, ("target",)):
         return move
-    stats = ArmStats(arena.pulls.size, exact=False)  # a view of the arena
+    stats = ArmStats(arena.pulls.size)  # a view of the arena
     stats.assigned = stats.pulls = _read_only(arena.pulls)
     stats.mean, stats.std = _read_only(arena.mean), _read_only(arena.std)
 
@@ -159,11 +159,13 @@ def _python_mover(policy: Policy, replication: Replication) -> Mover:
     from equipoise.kernels.random import decision_uniform
 
     arms, seed, number, checkpoints, arena, outputs = replication
-    # Nothing is removed here, so exact sums would change nothing.
-    stats, choose = ArmStats(arms.n_arms, exact=False), policy.prepare(arms.n_arms)
+    weighted = policy.weighs_rewards
+    stats, choose = ArmStats(arms.n_arms, weighted=weighted), policy.prepare(arms.n_arms)
     # A policy that writes into its input must not change the run: it gets read-only views, or copies if it calls
     # compiled functions, which were compiled for writable arrays.
-    shown, names = ArmStats(arms.n_arms, exact=False), ("assigned", "pulls", "mean", "std", "_sums")
+    shown, names = ArmStats(arms.n_arms, weighted=weighted), ["assigned", "pulls", "mean", "std", "_sums"]
+    if weighted:
+        names.append("_drift")
     copies = []
     if isinstance(policy, CompiledPolicy | NumbaPolicy):
         copies = [(getattr(shown, name), getattr(stats, name)) for name in names]
@@ -174,12 +176,13 @@ def _python_mover(policy: Policy, replication: Replication) -> Mover:
 
     def move(until: int) -> bool:
         while counters[STEP] < until:
-            arm = choose(shown, decision_uniform(seed, number, stats.n_assigned)).arm
+            step = stats.n_assigned
+            arm, probability, _ = choose(shown, decision_uniform(seed, number, step))
             stats.assign(arm)
             place = int(stats.pulls[arm]) % buffer.shape[1]
             if place == 0:
                 arms.fill(arm, seed, number, int(stats.pulls[arm]), buffer[arm])
-            stats.update(arm, float(buffer[arm, place]))
+            stats.update(arm, float(buffer[arm, place]), probability=probability, number=step)
             shown.n_assigned = stats.n_assigned
             for copy, original in copies:
                 copy[...] = original

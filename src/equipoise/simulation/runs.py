@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from equipoise.files import polars
 from equipoise.objective_families import ROOT_MEAN_SQUARE, Objective
 from equipoise.policies import Policy
 from equipoise.simulation.run_files import PER_ARM, load, save
+
+if TYPE_CHECKING:
+    from equipoise.analysis.evidence import RewardRange
+    from equipoise.analysis.results import Comparison
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -263,6 +267,50 @@ class Runs:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def compare(
+        self,
+        policy: int | Policy = 0,
+        replication: int = 0,
+        *,
+        step: int | None = None,
+        control: str | None = None,
+        reward_range: RewardRange = None,
+        confidence: float = 0.95,
+        guaranteed: bool = False,
+    ) -> Comparison:
+        """Compare the arms of one run, as `Experiment.compare` would have compared them then.
+
+        Parameters
+        ----------
+        policy : int or Policy
+            Which policy, by its index or itself.
+        replication : int, default 0
+            Index of the replication.
+        step : int, optional
+            One of the checkpoints; the last by default.
+        control, confidence, guaranteed
+            See `Experiment.compare`.
+        reward_range : pair, optional
+            The lowest and the highest reward there can be. Runs keep two moments: intervals are a little wider than in
+            experiments, and without a range they hold for rewards that are not skewed.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> arms = eq.Bernoulli(mean=[0.2, 0.5], names=["plain", "prize"])
+        >>> runs = eq.simulate(eq.PooledBalance(reward_weight=0.5), arms, horizon=500)
+        >>> print(runs.compare(reward_range=(0, 1)).sentences[0])
+        'prize' is the best arm: better than 'plain', by 0.13 to 0.40.
+        """
+        from equipoise.analysis.comparisons import compare
+        from equipoise.analysis.evidence import Evidence
+
+        place = self.index_of(policy) if isinstance(policy, Policy) else policy
+        at = place, replication, place_of(self, step)
+        evidence = Evidence.from_summary(self.pulls[at], self.mean[at], self.std[at], reward_range=reward_range)
+        names = self.arm_names or tuple(str(arm + 1) for arm in range(self.true_mean.size))
+        return compare(evidence, names, control=control, confidence=confidence, guaranteed=guaranteed)
 
     def to_frame(self) -> Any:
         """Return a polars frame with one row per policy, replication, checkpoint and arm.

@@ -231,7 +231,7 @@ def seconds(cell: Cell, n_arms: int) -> float:
 
 
 def _is_compiled(policy: Policy) -> bool:
-    return policy.is_compiled or isinstance(policy, NumbaPolicy)
+    return (policy.is_compiled and not policy.weighs_rewards) or isinstance(policy, NumbaPolicy)
 
 
 def best_backend(study: Study) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import math
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from equipoise import errors
-from equipoise.experiment import Budget, Deadline, DefaultReward, Precision
+from equipoise.experiment import Budget, Deadline, DefaultReward, Experiment, Precision
 from equipoise.policies import Fixed, ThompsonBalance, Uniform
 from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 
@@ -63,6 +64,44 @@ class Life(ExperimentCase):
             "finished",
         ]
         experiment.verify()
+
+    def test_a_range_may_have_an_open_end(self) -> None:
+        """It refuses what is beyond the other one; an infinite end is an open one."""
+        for name, given, refuses in (("amounts", (0, math.inf), -0.5), ("losses", (None, 1), 1.5)):
+            experiment = self.create(name, reward_range=given)
+            experiment.ask("a")
+            with refused(errors.InvalidInput, "reward must be in", "inf", "the declared range"):
+                experiment.tell("a", refuses)
+            assert experiment.tell("a", -1e6 * refuses).counted
+            again = self.reopened(experiment)
+            assert again.configuration.reward_range == ((0.0, None) if name == "amounts" else (None, 1.0))
+            assert again.status().interval == ("low guaranteed" if name == "amounts" else "high guaranteed")
+            experiment.verify()
+
+    def test_huge_rewards_count_as_the_cap(self) -> None:
+        """The log keeps them as reported, and corrections and withdrawals take out what was counted."""
+        for direction in ("maximise", "minimise"):
+            settings: dict[str, Any] = {"arms": ["a"], "reward_cap": 10, "direction": direction}
+            experiment = self.create(direction, reward_range=(0, None), **settings)
+            plain = self.create(f"plain {direction}", **settings | {"reward_cap": None})
+            units = [f"unit-{number}" for number in range(6)]
+            for one in (experiment, plain):
+                one.ask_many(units)
+            told = dict(zip(units, [1.0, 1e9, 4.0, 12.0, 10.0, 1e50], strict=True))
+            experiment.tell_many(told)
+            plain.tell_many({unit: min(reward, 10.0) for unit, reward in told.items()})
+            assert experiment.unit("unit-1").reward == 1e9  # type: ignore[union-attr]
+            for one in (experiment, self.reopened(experiment)):
+                assert one.status().arms[0].mean == plain.status().arms[0].mean == 7.5
+            assert [arm.std for arm in experiment.status().arms] == [arm.std for arm in plain.status().arms]
+            assert experiment.status().interval == "guaranteed"
+            experiment.correct("unit-1", 11.0, "misread")
+            assert experiment.status().arms[0].mean == 7.5
+            experiment.correct("unit-1", 3.0, "misread")
+            experiment.withdraw("unit-3", "asked to")
+            assert experiment.status().arms[0].mean == (1 + 3 + 4 + 10 + 10) / 5
+            assert experiment.configuration.reward_cap == 10.0
+            experiment.verify()
 
     def test_nobody_is_assigned_beyond_the_limit(self) -> None:
         """A limit is refused for new units only, within one request too; all are or none."""
@@ -272,6 +311,10 @@ class Life(ExperimentCase):
             self.create("never", **wide, half_width=0.05, units=1000)
         with refused(errors.InvalidInput, "half_width needs the range of rewards", "reward_range"):
             self.create("never", policy=None, **goal)
+        with refused(errors.InvalidInput, "half_width needs both ends of the range of rewards", "reward_range"):
+            self.create("never", policy=None, reward_range=(0, None), **goal)
+        capped = self.create("capped", policy=None, reward_range=(0, None), reward_cap=1, **goal)
+        assert capped.configuration.dial == experiment.configuration.dial
         for number in range(60):
             experiment.tell(experiment.ask(f"unit-{number}").unit, 0.4 + 0.1 * (number % 3))
         std = [arm.std or 0.0 for arm in experiment.status().arms]
@@ -362,7 +405,7 @@ class Life(ExperimentCase):
             ("deadline", True),
             ("precision", True),
         ]
-        assert (status.state, status.interval, status.confidence) == ("enrolling", "empirical Bernstein", 0.95)
+        assert (status.state, status.interval, status.confidence) == ("enrolling", "guaranteed", 0.95)
         assert experiment.ask("more").new
 
 
@@ -532,11 +575,22 @@ class Outside(ExperimentCase):
             {"most_units": 0},
             {"reward_range": (1, 0)},
             {"reward_range": 3},
+            {"reward_range": (None, None)},
+            {"reward_range": (-math.inf, math.inf)},
+            {"reward_range": (math.inf, None)},
+            {"reward_range": (0, math.nan)},
+            {"reward_cap": math.inf},
+            {"reward_cap": "7"},
+            {"reward_cap": 0, "reward_range": (0, 1)},
+            {"missing": DefaultReward(value=5, window_seconds=1), "reward_cap": 4},
+            {"missing": DefaultReward(value=-5, window_seconds=1), "reward_range": (0, None)},
             {"direction": "up"},
             {"missing": "drop"},
             {"missing": DefaultReward(value=5, window_seconds=1), "reward_range": (0, 1)},
             {"stopping": ["budget"]},
             {"failure_probability": 0},
+            {"covariates": "age"},
+            {"covariates": ["age", "age"]},
             {"metadata": {"a": math.inf}},
         ]
         for settings in nonsense:
@@ -545,5 +599,129 @@ class Outside(ExperimentCase):
         assert self.listed() == []
 
 
-class ExperimentContract(Units, MissingRewards, Shares, Life, Reports, Outside):
+class Findings(ExperimentCase):
+    """What an experiment found: comparisons and reports, which only read."""
+
+    MEANS: ClassVar[dict[str, float]] = {"line": 0.2, "pie": 0.8, "none": 0.75}
+
+    def found(self, **settings: Any) -> Experiment:
+        """Return an experiment in which 'pie' and 'none' are much better than 'line'."""
+        chosen = {"policy": RANDOM, "reward_range": (0, 1), "covariates": ["age"], **settings}
+        experiment, rng = self.create(**chosen), np.random.default_rng(1)
+        for start in range(0, 300, 100):
+            units = {
+                f"unit-{i}": {"age": i % 7, "class": "4b" if i % 2 else "4a, west"} for i in range(start, start + 100)
+            }
+            arms = {one.unit: one.arm for one in experiment.ask_many(units)}
+            experiment.tell_many({unit: float(rng.random() < self.MEANS[arm]) for unit, arm in arms.items()})
+        return experiment
+
+    def test_a_comparison_says_which_arms_differ(self) -> None:
+        """Of all pairs, with a control, or of one pair; with intervals that agree with the status."""
+        experiment = self.found()
+        status, compared = experiment.status(), experiment.compare()
+        for one, same in zip(compared.arms, status.arms, strict=True):
+            assert (one.arm, one.mean, one.rewarded) == (same.arm, same.mean, same.rewarded)
+            assert math.isclose(one.low or 0, same.low or 0, rel_tol=1e-9)
+            assert math.isclose(one.high or 0, same.high or 0, rel_tol=1e-9)
+        assert compared.may_be_best == status.may_be_best == ("pie", "none")
+        assert (compared.compared, compared.control, compared.best) == ("all", None, None)
+        assert {pair.verdict for pair in compared.differences if "line" in (pair.arm, pair.other)} <= {
+            "better",
+            "worse",
+        }
+        against = experiment.compare(control="line", confidence=0.9)
+        assert [(pair.arm, pair.other, pair.verdict) for pair in against.differences] == [
+            ("pie", "line", "better"),
+            ("none", "line", "better"),
+        ]
+        assert (against.compared, against.control, against.confidence) == ("control", "line", 0.9)
+        assert against.better_than_control == ("pie", "none")
+        [pair] = experiment.compare(arm="none", other="pie").differences
+        [sure] = experiment.compare(arm="none", other="pie", guaranteed=True).differences
+        assert (sure.interval, sure.difference) == ("guaranteed", pair.difference)
+        assert None not in (pair.low, pair.high, sure.low, sure.high)
+        assert (sure.high or 0) - (sure.low or 0) > (pair.high or 0) - (pair.low or 0)
+
+    def test_the_declared_control_is_compared_with_unless_all_pairs_are_wanted(self) -> None:
+        """As by `create`."""
+        experiment = self.found(control="line")
+        assert [pair.other for pair in experiment.compare().differences] == ["line", "line"]
+        assert len(experiment.compare(all_pairs=True).differences) == 3
+        assert experiment.report().comparison.control == "line"
+
+    def test_a_report_has_everything_and_changes_nothing(self) -> None:
+        """Adjusted for what was declared, by what is asked for; the log is as before."""
+        experiment = self.found()
+        before = experiment.status()
+        report = experiment.report(by=["class"])
+        assert (report.n_decisions, report.n_rewarded, report.name) == (300, 300, experiment.name)
+        assert dataclasses.replace(report.comparison, at=None) == dataclasses.replace(experiment.compare(), at=None)
+        assert report.adjusted is not None
+        assert report.adjusted.columns == ("age",)
+        assert report.subgroups == ()  # not declared, so it is exploratory
+        assert {one.attribute for one in report.explored} == {"class"}
+        assert not any(check.speaks for check in report.checks)
+        assert report.at_end.refused
+        assert report.same_people is not None
+        assert report.same_people.basis == "probabilities"
+        assert experiment.report(adjust=[]).adjusted is None
+        assert experiment.status().n_events == before.n_events
+        assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["n_decisions"] == 300
+        experiment.verify()
+
+    def test_before_there_are_rewards_nothing_is_claimed(self) -> None:
+        """Neither of no units nor of units without rewards."""
+        experiment = self.create(reward_range=(0, 1))
+        for _ in range(2):
+            report, compared = experiment.report(), experiment.compare()
+            assert compared.sentences == ("There are no rewards yet.",)
+            assert report.sentences[0] == "There are no rewards yet."
+            assert compared.may_be_best == ("line", "pie", "none")
+            assert {pair.verdict for pair in compared.differences} == {"undecided"}
+            assert str(report)
+            experiment.ask_many(["a", "b", "c", "d"])
+
+    def test_what_cannot_be_compared_or_reported_is_refused(self) -> None:
+        """With what was expected."""
+        experiment = self.create()
+        wrong: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+            ({"control": "cake"}, ("control must be one of the arms", "line, pie, none", "'cake'")),
+            ({"confidence": 1.0}, ("confidence", "1.0")),
+            ({"confidence": 0.0}, ("confidence", "0.0")),
+        ]
+        for settings, words in wrong:
+            for verb in (experiment.compare, experiment.report):
+                with refused(errors.InvalidInput, *words):
+                    verb(**settings)
+        pairs: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+            ({"arm": "pie"}, ("other must be given too",)),
+            ({"other": "pie"}, ("arm must be given too",)),
+            ({"arm": "pie", "other": "pie"}, ("other must be given too", "'pie'")),
+            ({"arm": "cake", "other": "pie"}, ("arm must be one of the arms", "'cake'")),
+            ({"arm": "pie", "other": "cake"}, ("other must be one of the arms", "'cake'")),
+            ({"arm": "pie", "other": "line", "control": "none"}, ("arm must be left out",)),
+            ({"all_pairs": True, "control": "none"}, ("control must be left out",)),
+        ]
+        for settings, words in pairs:
+            with refused(errors.InvalidInput, *words):
+                experiment.compare(**settings)
+        attributes: list[tuple[dict[str, Any], str]] = [
+            ({"adjust": "age"}, "adjust must be a list"),
+            ({"by": "age"}, "by must be a list"),
+            ({"adjust": ["age", "age"]}, "adjust must have different names"),
+            ({"by": ["age", "age"]}, "by must have different names"),
+        ]
+        for settings, word in attributes:
+            with refused(errors.InvalidInput, word):
+                experiment.report(**settings)
+        experiment.ask("ada", {"age": 9})
+        experiment.ask("bob", {"age": "ten"})
+        with refused(errors.InvalidInput, "no unit", "'school'"):
+            experiment.report(adjust=["school"])
+        with refused(errors.InvalidInput, "'age' must be of one type", "'ada'", "'bob'"):
+            experiment.report(by=["age"])
+
+
+class ExperimentContract(Units, MissingRewards, Shares, Life, Reports, Findings, Outside):
     """All contract tests for an experiment, in a store or in a service."""

@@ -1,0 +1,303 @@
+"""Compare arms: differences and relative lifts with intervals that hold together, and what follows for a decision."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from equipoise._types import FloatArray, IntArray
+from equipoise.analysis.best_arm import chance_of_best, facing_up, may_be_best, most_lost, rank_bounds
+from equipoise.analysis.evidence import Evidence
+from equipoise.analysis.multiplicity import arm_failures, control_failures, discoveries, holm, pair_failures
+from equipoise.analysis.results import ArmEstimate, Comparison, Difference
+from equipoise.analysis.sentences import assumed, comparison_sentences, standing
+from equipoise.errors import InvalidInput, UnknownArm
+
+MOST_FOR_ALL_PAIRS = 40
+"""With more arms than this, only the arm of the best mean is compared with the others, unless a control is named."""
+_MOST_LIFTS = 60
+_LARGEST_EVIDENCE = 700.0
+
+
+def compare(
+    evidence: Evidence,
+    names: Sequence[str],
+    *,
+    confidence: float = 0.95,
+    control: str | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    guaranteed: bool = False,
+    direction: str = "maximise",
+    n_first: int | None = None,
+    name: str | None = None,
+    at: datetime | None = None,
+    provisional: tuple[str, ...] = (),
+) -> Comparison:
+    """Compare arms by the evidence about them.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        About each arm.
+    names : sequence of str
+        Names of the arms.
+    confidence : float, default 0.95
+        Of the intervals of all arms together, and of all differences together.
+    control : str, optional
+        Compare the other arms with this one, instead of all pairs: fewer comparisons, narrower intervals.
+    pairs : sequence of pairs of str, optional
+        Or only these pairs, declared before there were data.
+    guaranteed : bool, default False
+        Whether differences shall hold for any rewards in the declared range and any way to assign, not asymptotically.
+    direction : {"maximise", "minimise"}
+        Whether large or small rewards are good.
+    n_first : int, optional
+        How many arms there were at first, if more may be added later.
+    name, at, provisional
+        For the record: the experiment, the time, and reasons why the numbers may change systematically.
+
+    Examples
+    --------
+    >>> evidence = Evidence.from_summary([400, 400, 400], [0.1, 0.4, 0.45], [0.3, 0.49, 0.5], reward_range=(0, 1))
+    >>> found = compare(evidence, ["plain", "prize", "personal"])
+    >>> for sentence in found.sentences:
+    ...     print(sentence)
+    'personal' is better than 'plain', by 0.25 to 0.45. 'prize' may still be best.
+    """
+    delta, up = checked_confidence(confidence), direction == "maximise"
+    compared, first, second, failures = _pairs(evidence, list(names), delta, control, pairs, n_first, up)
+    low, high = evidence.intervals(arm_failures(delta, evidence.n_arms, n_first))
+    ends, above, below = _differences(evidence, first, second, failures, guaranteed)
+    adjusted = holm(np.minimum(1.0, 2.0 * np.minimum(above, below)).tolist())
+    n_arms, mean, std = evidence.n_arms, evidence.mean, evidence.std
+    still = may_be_best(evidence, delta, larger_is_better=up)
+    ranked = _ranks(evidence, delta, up, compared, first, second, above, below)
+    lost = most_lost(evidence, delta, larger_is_better=up) if n_arms <= MOST_FOR_ALL_PAIRS else np.full(n_arms, np.nan)
+    chances = chance_of_best(evidence, larger_is_better=up) if n_arms <= _MOST_LIFTS else np.full(n_arms, np.nan)
+    lifts = first.size <= _MOST_LIFTS
+    arms = tuple(
+        ArmEstimate(
+            arm=names[i],
+            rewarded=int(evidence.pulls[i]),
+            mean=finite(mean[i]),
+            std=finite(std[i]),
+            low=finite(low[i]),
+            high=finite(high[i]),
+            half_width=half_width(mean[i], low[i], high[i]),
+            may_be_best=bool(still[i]),
+            most_lost=finite(lost[i]),
+            rank_low=int(ranked[0][i]),
+            rank_high=int(ranked[1][i]),
+            chance_of_best=finite(chances[i]),
+        )
+        for i in range(n_arms)
+    )
+    differences = tuple(
+        Difference(
+            arm=names[a],
+            other=names[b],
+            difference=finite(mean[a] - mean[b]),
+            low=finite(ends[0, k]),
+            high=finite(ends[1, k]),
+            interval=_kind(evidence, a, b, guaranteed, ends[:, k]),
+            p_value=min(1.0, 2.0 * float(min(above[k], below[k]))),
+            p_adjusted=adjusted[k],
+            verdict=_verdict(ends[0, k], ends[1, k], up),
+            **(_lift(evidence, a, b, float(failures[k])) if lifts else {}),
+        )
+        for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
+    )
+    remaining = tuple(names[i] for i in np.flatnonzero(still).tolist())
+    best = remaining[0] if len(remaining) == 1 and n_arms > 1 else None
+    found = Comparison(
+        name=name,
+        at=at,
+        direction=direction,
+        confidence=confidence,
+        interval=evidence.kind,
+        compared=compared,
+        control=control,
+        arms=arms,
+        differences=differences,
+        best=best,
+        may_be_best=remaining,
+        better_than_control=_better(evidence, list(names), control, delta, up),
+        provisional=provisional,
+        sentences=(),
+        assumptions=assumed(evidence, differences),
+    )
+    return dataclasses.replace(found, sentences=comparison_sentences(found))
+
+
+def standing_sentence(
+    evidence: Evidence, names: Sequence[str], may_be_best: Sequence[str], delta: float, n_first: int | None, up: bool
+) -> str:
+    """Return in one sentence or two what the arm with the best mean is better than, and which may still be best."""
+    from equipoise.kernels.arm_evidence import least_difference, log_larger
+
+    found = facing_up(evidence, up)
+    if not (found.pulls > 0).any():
+        return "There are no rewards yet."
+    leader = int(np.nanargmax(found.mean))
+    others = np.array([i for i in range(found.n_arms) if i != leader], np.int64)
+    failures = pair_failures(delta, np.full(others.size, leader), others, n_first, n_arms=found.n_arms)
+    gaps = {}
+    for other, failure in zip(others.tolist(), failures.tolist(), strict=True):
+        threshold = math.log(2.0 / failure)
+        if log_larger(found.moments, leader, other, 0.0, False) >= threshold:
+            low = least_difference(found.moments, leader, other, threshold, False)
+            gaps[names[other]] = low, -least_difference(found.moments, other, leader, threshold, False)
+    return standing(names[leader], gaps, may_be_best, names)
+
+
+def half_width(mean: float, low: float, high: float) -> float | None:
+    """Return the larger distance from a mean to an end of its interval, or None without an interval."""
+    return finite(max(mean - low, high - mean))
+
+
+def checked_confidence(confidence: Any) -> float:
+    """Return 1 minus the confidence; raise unless both are in (0, 1)."""
+    is_number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
+    if not is_number or not 0 < confidence < 1:
+        raise InvalidInput.of("confidence", "must be in (0, 1), such as 0.95", confidence)
+    return 1.0 - float(confidence)
+
+
+def _pairs(
+    evidence: Evidence,
+    names: list[str],
+    delta: float,
+    control: str | None,
+    pairs: Sequence[tuple[str, str]] | None,
+    n_first: int | None,
+    up: bool,
+) -> tuple[str, IntArray, IntArray, FloatArray]:
+    """Return which pairs are compared, the positions of both arms, and the failure probability of each difference."""
+    n_arms = evidence.n_arms
+    if len(names) != n_arms:
+        raise InvalidInput.of("names", f"must have {n_arms} entries, one per arm", len(names))
+    if control is not None and pairs is not None:
+        raise InvalidInput.of("pairs", "must be left out where a control is named", pairs)
+    if pairs is not None:
+        places = [tuple(position(names, arm) for arm in _checked_pair(pair)) for pair in pairs]
+        if not places:
+            raise InvalidInput.of("pairs", "must have at least one pair of arms", pairs)
+        chosen = np.array(places, np.int64)
+        return "pair", chosen[:, 0], chosen[:, 1], np.full(len(places), delta / len(places))
+    if control is not None:
+        place = position(names, control, parameter="control")
+        others = np.array([i for i in range(n_arms) if i != place], np.int64)
+        failures = control_failures(delta, np.maximum(others, place), n_first, n_arms=n_arms)
+        return "control", others, np.full(others.size, place, np.int64), failures
+    if n_arms <= MOST_FOR_ALL_PAIRS:
+        first, second = np.triu_indices(n_arms, 1)
+        first, second = first.astype(np.int64), second.astype(np.int64)
+        compared = "all"
+    else:
+        found = facing_up(evidence, up)
+        leader = int(np.nanargmax(found.mean)) if (found.pulls > 0).any() else 0
+        second = np.array([i for i in range(n_arms) if i != leader], np.int64)
+        first, compared = np.full(second.size, leader, np.int64), "leader"
+    return compared, first, second, pair_failures(delta, first, second, n_first, n_arms=n_arms)
+
+
+def _checked_pair(pair: Any) -> tuple[str, str]:
+    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2 or pair[0] == pair[1]:
+        raise InvalidInput.of("pairs", "must hold pairs of two different arms", pair)
+    return pair[0], pair[1]
+
+
+def position(names: Sequence[str], arm: Any, *, parameter: str = "arm") -> int:
+    """Return the position of an arm; raise `UnknownArm` if there is none of this name."""
+    if arm not in names:
+        known = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+        raise UnknownArm.of(parameter, f"must be one of the arms, {known}", arm)
+    return list(names).index(arm)
+
+
+def _differences(
+    evidence: Evidence, first: IntArray, second: IntArray, failures: FloatArray, guaranteed: bool
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return both ends for each pair, and the p-values of its first mean being above and below its second."""
+    from equipoise.kernels.arm_evidence import write_differences
+
+    out = np.full((4, first.size), np.nan)
+    write_differences(evidence.moments, first, second, failures, guaranteed, out)
+    p_values = np.exp(-np.clip(out[2:], 0.0, _LARGEST_EVIDENCE))
+    return out[:2], p_values[0], p_values[1]
+
+
+def _ranks(
+    evidence: Evidence,
+    delta: float,
+    up: bool,
+    compared: str,
+    first: IntArray,
+    second: IntArray,
+    above: FloatArray,
+    below: FloatArray,
+) -> tuple[IntArray, IntArray]:
+    n_arms = evidence.n_arms
+    if n_arms > MOST_FOR_ALL_PAIRS:
+        return np.ones(n_arms, np.int64), np.full(n_arms, n_arms, np.int64)
+    if compared != "all":
+        first, second = (one.astype(np.int64) for one in np.triu_indices(n_arms, 1))
+        _, above, below = _differences(evidence, first, second, np.full(first.size, delta), False)
+    better, worse = (above, below) if up else (below, above)
+    return rank_bounds(first, second, better, worse, delta, n_arms)
+
+
+def _kind(evidence: Evidence, a: int, b: int, guaranteed: bool, ends: FloatArray) -> str:
+    from equipoise.kernels.arm_evidence import is_narrow
+
+    if np.isnan(ends).all():
+        return "none"
+    if not guaranteed and is_narrow(evidence.moments, a, b):
+        return "asymptotic"
+    return "guaranteed" if evidence.kind == "guaranteed" else "asymptotic"
+
+
+def _verdict(low: float, high: float, up: bool) -> str:
+    if low > 0 or high < 0:
+        return "better" if (low > 0) == up else "worse"
+    return "undecided"
+
+
+def _lift(evidence: Evidence, a: int, b: int, failure: float) -> dict[str, float | None]:
+    """Return the relative lift of a over b with its interval, where it means something: rewards are not negative."""
+    from equipoise.kernels.arm_evidence import LOW, least_ratio
+
+    moments, mean = evidence.moments, evidence.mean
+    if not (moments[LOW, 0] >= 0 and mean[a] > 0 and mean[b] > 0):
+        return {}
+    threshold = math.log(2.0 / failure)
+    low, inverse = least_ratio(moments, a, b, threshold), least_ratio(moments, b, a, threshold)
+    high = 1.0 / inverse - 1.0 if inverse > 0 else math.inf
+    return {"lift": finite(mean[a] / mean[b] - 1.0), "lift_low": finite(low - 1.0), "lift_high": finite(high)}
+
+
+def _better(evidence: Evidence, names: list[str], control: str | None, delta: float, up: bool) -> tuple[str, ...]:
+    """Return the arms better than a control, with the false-discovery rate at most delta."""
+    if control is None:
+        return ()
+    from equipoise.kernels.arm_evidence import is_narrow, log_larger
+
+    found, place = facing_up(evidence, up), position(names, control, parameter="control")
+    others = [i for i in range(evidence.n_arms) if i != place]
+    values = []
+    for i in others:
+        log_evidence = min(float(log_larger(found.moments, i, place, 0.0, False)), _LARGEST_EVIDENCE)
+        if is_narrow(found.moments, i, place):  # whose p-values are valid at all times, and whose evidence is not
+            log_evidence = 0.5 * log_evidence - math.log(2.0)
+        values.append(math.exp(log_evidence))
+    return tuple(names[others[k]] for k in discoveries(values, delta))
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON can hold it: None if it is not finite."""
+    return float(value) + 0.0 if math.isfinite(value) else None

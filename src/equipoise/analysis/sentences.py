@@ -1,0 +1,154 @@
+"""Say in plain words what an analysis found, and what it assumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from equipoise.analysis.evidence import Evidence
+    from equipoise.analysis.results import Comparison, Difference
+
+_MOST_NAMED = 3
+"""More arms than this are counted instead of named."""
+
+
+def comparison_sentences(found: Comparison) -> tuple[str, ...]:
+    """Return what a comparison allows to say, the most important first."""
+    if len(found.arms) < 2:
+        return ()
+    lines = [_standing(found)]
+    if found.provisional:
+        lines[0] = f"Provisional: {lines[0]}"
+        lines += found.provisional
+    if found.control is not None and found.better_than_control:
+        lines.append(
+            f"Better than the control {found.control!r}: {listed([repr(arm) for arm in found.better_than_control])}."
+        )
+    return tuple(lines)
+
+
+def _standing(found: Comparison) -> str:
+    """Return which arms are better than which, and which may still be best."""
+    up = found.direction == "maximise"
+    means = {arm.arm: arm.mean for arm in found.arms if arm.mean is not None}
+    if not means:
+        return "There are no rewards yet."
+    best_mean = max(means, key=lambda arm: means[arm] if up else -means[arm])
+    gaps = {}
+    for pair in found.differences:
+        for arm, other, sign in ((pair.arm, pair.other, 1.0), (pair.other, pair.arm, -1.0)):
+            wanted = pair.verdict == ("better" if sign > 0 else "worse")
+            if arm == best_mean and wanted and pair.low is not None and pair.high is not None:
+                gaps[other] = min(abs(pair.low), abs(pair.high)), max(abs(pair.low), abs(pair.high))
+    return standing(best_mean, gaps, found.may_be_best, [arm.arm for arm in found.arms])
+
+
+def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Sequence[str], arms: Sequence[str]) -> str:
+    """Return one sentence or two: what the arm with the best mean is better than, and which others may be best.
+
+    Parameters
+    ----------
+    leader : str
+        The arm with the best mean.
+    gaps : dict of pairs by arm
+        By how much the leader is better than each arm that it is surely better than, at least and at most.
+    may_be_best, arms : sequence of str
+        The arms not ruled out, and all.
+
+    Examples
+    --------
+    >>> standing("prize", {"plain": (0.12, 0.27)}, ["prize", "personal"], ["plain", "prize", "personal"])
+    "'prize' is better than 'plain', by 0.12 to 0.27. 'personal' may still be best."
+    >>> standing("b", {"a": (0.1, 0.3)}, ["b"], ["a", "b"])
+    "'b' is the best arm: better than 'a', by 0.10 to 0.30."
+    """
+    others = [arm for arm in may_be_best if arm != leader]
+    out = [arm for arm in arms if arm not in may_be_best]
+    better = ""
+    if gaps:
+        nearest = min(gaps, key=lambda arm: gaps[arm])
+        if len(gaps) <= _MOST_NAMED:
+            parts = [f"{arm!r}, by {between(*gap)}" for arm, gap in sorted(gaps.items(), key=itemgetter(1))]
+            better = "better than " + (parts[0] if len(parts) == 1 else "; than ".join(parts))
+        else:
+            least, _ = gaps[nearest]
+            which = "all" if len(gaps) == len(arms) - 1 else f"{len(gaps)} of the"
+            better = f"better than {which} {len(arms) - 1} others, by at least {least:.{decimals_for(least)}f}"
+    if not others and len(arms) > 1:
+        return f"{leader!r} is the best arm" + (f": {better}." if better else ".")
+    if not out and not gaps:
+        return "No arm can be ruled out as the best yet."
+    lines = []
+    if better:
+        lines.append(f"{leader!r} is {better}.")
+    ruled_out = [arm for arm in out if arm not in gaps]
+    if ruled_out:
+        lines.append(f"{_counted(ruled_out)} {_is_are(ruled_out)} not the best.")
+    if others:
+        lines.append(f"{_counted(others)} may still be best.")
+    return " ".join(lines)
+
+
+def _counted(arms: Sequence[str]) -> str:
+    return listed([repr(arm) for arm in arms]) if len(arms) <= _MOST_NAMED else f"{len(arms)} other arms"
+
+
+def _is_are(arms: Sequence[str]) -> str:
+    return "is" if len(arms) == 1 else "are"
+
+
+def listed(parts: Sequence[str], word: str = "and") -> str:
+    """Return parts as a list in words.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *most, last = parts
+    return f"{', '.join(most)} {word} {last}" if most else last
+
+
+def between(low: float, high: float) -> str:
+    """Return an interval in words, with as many decimals as two digits of its width take.
+
+    Examples
+    --------
+    >>> between(0.1204, 0.2741)
+    '0.12 to 0.27'
+    """
+    decimals = decimals_for(high - low)
+    return f"{low:.{decimals}f} to {high:.{decimals}f}"
+
+
+def decimals_for(width: float) -> int:
+    """Return the number of decimals that shows two digits of a width."""
+    if not 1e-9 < width < 1e9:
+        return 3
+    return max(0, 1 - math.floor(math.log10(width)))
+
+
+def assumed(evidence: Evidence, differences: Sequence[Difference]) -> tuple[str, ...]:
+    """Return what the numbers of a comparison assume."""
+    lines = [
+        "Units are independent of each other: one person is one unit.",
+        "Rewards of an arm do not change over time.",
+        "Whether and when a reward comes does not depend on what it is.",
+    ]
+    kinds = {pair.interval for pair in differences}
+    if evidence.kind == "guaranteed":
+        lines.append("Intervals of arms hold for any rewards in the declared range, at all times together.")
+    elif evidence.kind == "asymptotic":
+        lines.append(
+            "Intervals of arms are asymptotic: they need rewards without rare, huge values; declare reward_range or "
+            "reward_cap for a guarantee."
+        )
+    else:
+        end = evidence.kind.split()[0]
+        lines.append(f"The {end} ends of arms' intervals hold for any rewards in the range; the others are asymptotic.")
+    if "asymptotic" in kinds:
+        lines.append("Differences are asymptotic, by Welch's statistic: they need shares that settle.")
+    return tuple(lines)

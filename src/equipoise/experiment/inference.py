@@ -1,0 +1,186 @@
+"""What may be said of an experiment's arms from their sums: evidence, which may be best, comparisons."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from equipoise.analysis.best_arm import loss_of_choosing, may_be_best
+from equipoise.analysis.comparisons import checked_confidence, compare, finite, position, standing_sentence
+from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
+from equipoise.analysis.report import Design, report_on
+from equipoise.errors import InvalidInput
+from equipoise.experiment.configuration import checked_attributes
+from equipoise.experiment.state import FINISHED, RETIRED, STOPPED
+from equipoise.experiment.stopping import Budget
+from equipoise.policies import GAFS, Fixed, GAFSMax, Uniform
+from equipoise.policies.dial_policy import DialPolicy
+
+if TYPE_CHECKING:
+    from equipoise._types import FloatArray
+    from equipoise.analysis.observations import Observations
+    from equipoise.analysis.results import Comparison, Report
+    from equipoise.experiment.records import Status
+    from equipoise.experiment.state import State
+
+_CONVERGING = (DialPolicy, Fixed, Uniform, GAFS, GAFSMax)
+"""Policies whose shares converge to positive numbers; of those with a dial, unless it is at reward."""
+_LATE = 0.05
+"""How far enrolment may go beyond the declared number of people: a class or a day's batch."""
+_SIMULATIONS, _LONGEST_SIMULATION = 40, 5_000
+MOST_IN_SENTENCE = 100
+"""With more arms than this, the sentence of `status` only counts them."""
+_FEWEST_TO_TUNE = 30
+
+
+def evidence_of(state: State) -> Evidence:
+    """Return the evidence about the means of the arms, as rewards are reported."""
+    configuration = state.configuration
+    budgets = [rule.units for rule in configuration.stopping if isinstance(rule, Budget)]
+    return Evidence.of(
+        state.stats,
+        reward_range=configuration.counted_range,
+        sign=configuration.sign,
+        tightest_at=max(_FEWEST_TO_TUNE, min(budgets) / state.n_first) if budgets else TIGHTEST_AT,
+    )
+
+
+def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str, Any]:
+    """Return which arms may be best, a sentence about it, and what the stopping rules read besides."""
+    configuration, n_first = state.configuration, state.n_first
+    delta, up = configuration.failure_probability, configuration.direction == "maximise"
+    still = may_be_best(evidence, delta, larger_is_better=up)
+    remaining = tuple(state.names[i] for i in np.flatnonzero(still))
+    found: dict[str, Any] = {"may_be_best": remaining}
+    if len(state.names) > MOST_IN_SENTENCE:
+        found["sentence"] = f"{len(remaining):,} of {len(state.names):,} arms may still be best."
+    else:
+        found["sentence"] = standing_sentence(evidence, state.names, remaining, delta, n_first, up)
+    if "most_lost" in read and (evidence.pulls > 0).any():
+        leader = int(np.nanargmax(configuration.sign * evidence.mean))
+        found["most_lost"] = finite(loss_of_choosing(evidence, leader, delta, larger_is_better=up))
+    if "widest_difference" in read:
+        found["widest_difference"] = _widest_difference(state, evidence)
+    return found
+
+
+def _widest_difference(state: State, evidence: Evidence) -> float | None:
+    """Return the widest half-width of the differences between arms, retired ones aside; None while one is unknown."""
+    configuration = state.configuration
+    compared = _compared(state, evidence, {"control": configuration.control})
+    retired = {name for name, arm_state in zip(state.names, state.arm_states, strict=True) if arm_state == RETIRED}
+    widths = []
+    for pair in compared.differences:
+        if pair.arm in retired or pair.other in retired:
+            continue
+        if pair.difference is None or pair.low is None or pair.high is None:
+            return None
+        widths += [pair.difference - pair.low, pair.high - pair.difference]
+    return max(widths, default=None)
+
+
+def comparison_of(state: State, status: Status, given: dict[str, Any]) -> Comparison:
+    """Compare the arms of an experiment.
+
+    Parameters
+    ----------
+    state : State
+        Of the experiment.
+    status : Status
+        At the same time.
+    given : dict
+        As the caller of `Experiment.compare` set it.
+    """
+    settings = dict(given)
+    control, all_pairs = settings.pop("control", None), settings.pop("all_pairs", False)
+    arm, other = settings.pop("arm", None), settings.pop("other", None)
+    pair = {"arm": arm, "other": other}
+    for parameter, one in (pair | {"control": control}).items():
+        if one is not None:
+            position(state.names, one, parameter=parameter)
+    if arm is None and other is None:
+        if all_pairs and control is not None:
+            raise InvalidInput.of("control", "must be left out where all pairs are compared", control)
+        control = state.configuration.control if control is None and not all_pairs else control
+    elif arm is None or other is None or arm == other:
+        missing = "arm" if arm is None else "other"
+        raise InvalidInput.of(missing, "must be given too: a pair has two arms", *([other] if arm == other else []))
+    elif control is not None or all_pairs:
+        raise InvalidInput.of("arm", "must be left out where arms are compared with a control, or all pairs", arm)
+    else:
+        settings["pairs"] = [(arm, other)]
+    settings = {"control": control, "name": state.name, "at": status.at, "provisional": status.provisional} | settings
+    return _compared(state, evidence_of(state), settings)
+
+
+def report_settings(state: State, given: dict[str, Any]) -> dict[str, Any]:
+    """Check what a report is asked for, before the log is read, and fill in what the experiment declared."""
+    configuration = state.configuration
+    declared = {"confidence": 1 - configuration.failure_probability, "adjust": configuration.covariates, "by": ()}
+    settings = declared | {"control": configuration.control} | given
+    checked_confidence(settings["confidence"])
+    if settings["control"] is not None:
+        position(state.names, settings["control"], parameter="control")
+    for name in ("adjust", "by"):
+        settings[name] = checked_attributes(name, settings[name])
+    return settings
+
+
+def report_of(state: State, status: Status, observations: Observations, settings: dict[str, Any]) -> Report:
+    """Report on an experiment.
+
+    Parameters
+    ----------
+    state, status : State and Status
+        Of the experiment, at the same time.
+    observations : Observations
+        Its log.
+    settings : dict
+        As `report_settings` returns them.
+    """
+    configuration = state.configuration
+    design = Design(
+        name=state.name,
+        control=configuration.control,
+        declared=frozenset(configuration.covariates),
+        n_first=state.n_first,
+        stopped_by_budget=_stopped_by_budget(state),
+        reward_weight=status.reward_weight,
+        shares_converge=isinstance(configuration.policy, _CONVERGING),
+        simulated_shares=partial(_simulated_shares, state),
+        provisional=status.provisional,
+    )
+    return report_on(observations, design, stats=state.stats, at=status.at, **settings)
+
+
+def _stopped_by_budget(state: State) -> bool:
+    """Return whether enrolment ended at a declared number of people, or so soon after that nobody chose when."""
+    if state.state not in (STOPPED, FINISHED):
+        return False
+    configuration, n_assigned = state.configuration, state.stats.n_assigned
+    limits = [rule.units for rule in configuration.stopping if isinstance(rule, Budget)]
+    limits += [] if configuration.most_units is None else [configuration.most_units]
+    return any(limit <= n_assigned <= limit * (1 + _LATE) for limit in limits)
+
+
+def _simulated_shares(state: State) -> FloatArray:
+    """Return the shares of the arms in simulations of the experiment at its estimates: an array (runs, n_arms)."""
+    from equipoise.arms import Gaussian
+    from equipoise.simulation import simulate
+
+    decider, stats = state.decider, state.stats.only(state.decider.active)
+    horizon = min(state.stats.n_assigned, _LONGEST_SIMULATION)
+    arms = Gaussian(mean=stats.mean.tolist(), std=stats.std.tolist())
+    runs = simulate(decider.policy, arms, horizon=horizon, replications=_SIMULATIONS, seed=0, progress=False)
+    own: FloatArray = runs.pulls[0, :, -1] / horizon
+    reserved, total = decider.share, float(decider.share.sum())
+    return reserved + (1.0 - total) * own
+
+
+def _compared(state: State, evidence: Evidence, settings: dict[str, Any]) -> Comparison:
+    configuration = state.configuration
+    if settings.get("confidence") is None:
+        settings["confidence"] = 1 - configuration.failure_probability
+    return compare(evidence, state.names, direction=configuration.direction, n_first=state.n_first, **settings)
