@@ -65,7 +65,7 @@ def test_more_confidence_means_wider_intervals(values, chances, reward_range):
     wide = interval(values, chances[0], reward_range=reward_range)
     narrow = interval(values, chances[1], reward_range=reward_range)
     for outer, inner, sign in ((wide[0], narrow[0], 1), (wide[1], narrow[1], -1)):
-        assert math.isnan(outer) == math.isnan(inner)
+        # A t statistic has an end at this confidence, and may have none at more.
         assert math.isnan(outer) or sign * outer <= sign * inner + 1e-9
 
 
