@@ -1,4 +1,4 @@
-"""What is true in one simulated experiment: the arms' rewards, who comes when, how long rewards take, who never answers.
+"""What is true in one simulated experiment: the rewards of arms, who comes when, how long rewards take, who is missing.
 
 A plan has guesses; each simulated experiment draws a world from them. A world is plain arrays that compiled code reads.
 """
