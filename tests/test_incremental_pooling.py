@@ -65,6 +65,8 @@ def policies_for(n_arms):
     pooled, forcing = eq.PooledBalance, eq.ForcingBalance
     return [
         pooled(reward_weight=0.9, **WINDOWED),
+        pooled(information_kept=1.0, **WINDOWED),
+        pooled(information_kept=1.0),
         pooled(reward_weight=0.0, **WINDOWED, forcing=0.0, window=3),
         pooled(reward_weight=1.0, **WINDOWED, mixing=0.0, forcing=0.5),
         pooled(reward_weight=0.7, **WINDOWED, pooling=False, first_rewards=3, window=15),

@@ -175,12 +175,24 @@ def keeps_information(rule: Rule) -> bool:
 
 
 @inlined
+def has_weight(rule: Rule) -> bool:
+    """Return whether a rule's weight is known beforehand: it is stated, or 0 as all information is to be kept."""
+    return rule.criterion == STATED_WEIGHT or (rule.criterion == AVERAGE and rule.information_kept == 1.0)
+
+
+@inlined
+def known_weight(rule: Rule) -> float:
+    """Return that weight."""
+    return rule.reward_weight if rule.criterion == STATED_WEIGHT else 0.0
+
+
+@inlined
 def pools_arms(rule: Rule, per_arm: FloatArray) -> bool:
     """Return whether the beliefs of a rule can be kept up to date, by `incremental_pooling`."""
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and floor.size > 1
     pooling = pooling and (has_growing_window(rule) or rule.tracking != WINDOWED)
-    pooling = pooling and (rule.criterion == STATED_WEIGHT or (keeps_information(rule) and rule.power == 0.5))
+    pooling = pooling and (has_weight(rule) or (keeps_information(rule) and rule.power == 0.5))
     for i in range(floor.size):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             pooling = False
@@ -220,7 +232,7 @@ def advance(
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             kept_up = False
-    weight, curiosity = rule.reward_weight, rule.exploration
+    weight, curiosity = known_weight(rule), rule.exploration
     squares_expected = expected_squares(rule.caution, n_arms) if n_arms > LOST else 1.0
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):

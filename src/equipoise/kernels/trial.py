@@ -25,7 +25,7 @@ from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
 from equipoise.kernels.incremental_pooling import begin, count_pull, learn, next_pull
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.people import DAY, MICROSECONDS, NEVER, People, delay_of, is_good, level_at, reward_of, told_at
-from equipoise.kernels.play import keeps_information, pools_arms
+from equipoise.kernels.play import keeps_information, known_weight, pools_arms
 from equipoise.kernels.pooling import LOST, expected_squares
 from equipoise.kernels.random import decision_uniform
 from equipoise.kernels.rules import IMPORTANCE, PLAIN, UNIFORM, WINDOWED
@@ -56,11 +56,13 @@ _POWERS = 11
 class Setting(NamedTuple):
     """How an experiment assigns and counts: the numbers of its configuration.
 
+    `strict` asks for every decision by the rule that live experiments use, instead of its faster copy: to compare.
     `window` is in microseconds, `NEVER` if there is none. `removes` says whether a counted value may be removed again,
     `has_default` whether a unit whose window has passed counts. `n_most` is how many units there are at most, `tuned`
     and `failure` are those of `arm_evidence`.
     """
 
+    strict: bool
     warm_up: int
     window: int
     removes: bool
@@ -348,8 +350,9 @@ def play_trial(
     drifts, sorted_ahead = table.drift.shape[0] > 0, told.size > 0
     # A copy of `assignment.next_assignment` for the commonest cases: only the arm is wanted, not its probability.
     share, importance, curiosity = design.share, design.per_arm[IMPORTANCE], rule.exploration
-    drawn, even = rule.tracking == WINDOWED, rule.kind == UNIFORM and not drifts
-    pooling = pools_arms(rule, design.per_arm) and not drifts
+    copied = not (drifts or setting.strict)
+    drawn, even = rule.tracking == WINDOWED, rule.kind == UNIFORM and copied
+    pooling = pools_arms(rule, design.per_arm) and copied
     information_kept = rule.information_kept if keeps_information(rule) else 0.0
     squares_expected = expected_squares(rule.caution, share.size) if share.size > LOST else 1.0
     reserved, warm, n_rewards = 0.0, False, 0
@@ -425,7 +428,7 @@ def play_trial(
                     (uniform - reserved) / (1.0 - reserved) if drawn else 0.0,
                     int(window_at(rule, i + 1)) if drawn else 0,
                     rule.mixing,
-                    rule.reward_weight,
+                    known_weight(rule),
                     information_kept,
                     curiosity,
                     importance[0],

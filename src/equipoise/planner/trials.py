@@ -111,6 +111,7 @@ class Way(NamedTuple):
         ).moments[:, 0]
         window = missing.window_microseconds
         setting = Setting(
+            strict=False,
             warm_up=configuration.warm_up,
             window=NEVER if window is None else window,
             removes=bool(removes.any()),
