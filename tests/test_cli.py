@@ -103,7 +103,7 @@ def test_a_horizon_adds_whole_pulls_and_the_error_they_leave(run: Runner) -> Non
     assert answer["error_at_horizon"] == pytest.approx(expected, rel=1e-12)
     assert [int(row["pulls"]) for row in rows(run(*arguments, "--csv").out)] == pulls.tolist()
     table = run(*arguments).out
-    assert table.splitlines()[0].split() == ["arm", "mean", "std", "share", "pulls"]
+    assert table.splitlines()[0].split() == ["arm", "mean", "std", "share", "people", "+/-"]
     assert f"error after 1000 pulls  {expected:.6g}" in table
 
 
