@@ -11,6 +11,8 @@ from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED
 from equipoise.cli.options import (
+    COUNT,
+    FRACTION,
     AsJson,
     HalfWidth,
     InformationAbout,
@@ -20,6 +22,7 @@ from equipoise.cli.options import (
     Units,
     floor_shares,
     option,
+    range_ends,
 )
 from equipoise.cli.report_commands import Names, all_names
 from equipoise.cli.stores import (
@@ -49,7 +52,8 @@ if TYPE_CHECKING:
 
 
 RewardWeight = Annotated[
-    float | None, option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:")
+    float | None,
+    option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:", parser=FRACTION),
 ]
 
 
@@ -78,19 +82,27 @@ def create(
         int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
     ] = None,
     most_units: Annotated[
-        int | None, option("--most-units", "Experiment", "N", "Hard limit: nobody is assigned after this many units.")
+        int | None,
+        option(
+            "--most-units", "Experiment", "N", "Hard limit: nobody is assigned after this many units.", parser=COUNT
+        ),
     ] = None,
     floor: Annotated[
-        str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
+        str | None, option("--floor", "Experiment", "X", "Share kept for every arm, as 5%; or one per arm, as 10%,0,0.")
     ] = None,
     control: Annotated[str | None, option("--control", "Experiment", "ARM", "The control arm.")] = None,
     control_share: Annotated[
-        float | None, option("--control-share", "Experiment", "X", "Share kept for the control arm.")
+        float | None,
+        option("--control-share", "Experiment", "X", "Share kept for the control arm, as 10%.", parser=FRACTION),
     ] = None,
     failure_probability: Annotated[
         float | None,
         option(
-            "--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."
+            "--failure-probability",
+            "Experiment",
+            "P",
+            "One minus the confidence of the intervals; 5% by default.",
+            parser=FRACTION,
         ),
     ] = None,
     covariates: Annotated[
@@ -118,23 +130,30 @@ def create(
         float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")
     ] = None,
     window: Annotated[
-        str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 7d, 36h, 90 (s).")
+        str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 2 days, 36h, 90 (s).")
     ] = None,
     hold: Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")] = False,
     late: Annotated[
         str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count (the default) or ignore.")
     ] = None,
-    budget: Annotated[int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.")] = None,
+    budget: Annotated[
+        int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.", parser=COUNT)
+    ] = None,
     deadline: Annotated[
         str | None, option("--deadline", "Stopping rules, reported only", "TIME", "As 2027-06-30T18:00:00+02:00.")
     ] = None,
     precision: Annotated[
-        float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
+        float | None,
+        option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.", parser=FRACTION),
     ] = None,
     precision_of_differences: Annotated[
         float | None,
         option(
-            "--precision-of-differences", "Stopping rules, reported only", "X", "Every difference known to within X."
+            "--precision-of-differences",
+            "Stopping rules, reported only",
+            "X",
+            "Every difference known to within X.",
+            parser=FRACTION,
         ),
     ] = None,
     decided: Annotated[
@@ -144,6 +163,7 @@ def create(
             "Stopping rules, reported only",
             "X",
             "The best arm is known, or the best so far is worse by at most X; 0 for the former only.",
+            parser=FRACTION,
         ),
     ] = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -162,7 +182,7 @@ def create(
         "floor": None if floor is None else _shares(floor),
         "covariates": None if covariates is None else list(entries(covariates)),
         "metadata": _metadata(metadata),
-        "reward_range": None if reward_range is None else _range(reward_range),
+        "reward_range": None if reward_range is None else list(range_ends(reward_range)),
         "direction": "minimise" if minimise else None,
         "missing": _given(rule=rule, value=value, window=window, hold=hold or None, late=late),
         "stopping": _given(
@@ -199,13 +219,6 @@ def _check_one_dial(options: dict[str, Any]) -> None:
 def _given(**values: Any) -> dict[str, Any] | None:
     """Return the given options under the names they have in a file, or None if there are none."""
     return {key: value for key, value in values.items() if value is not None} or None
-
-
-def _range(text: str) -> list[float]:
-    """Parse both ends of a range, of which one may be -inf or inf."""
-    from equipoise.arm_tables import entries, numbers
-
-    return [float(end) if end in ("-inf", "inf") else numbers("reward_range", end)[0] for end in entries(text)]
 
 
 def _shares(text: str) -> float | list[float]:
@@ -319,7 +332,7 @@ ArmName = Annotated[str, typer.Argument(metavar="ARM", help="The arm.", show_def
 def add_arm(
     name: ExperimentName,
     arm: ArmName,
-    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it.")] = 0.0,
+    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it, as 5%.", parser=FRACTION)] = 0.0,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -363,7 +376,10 @@ def _print_arm(experiment: "Experiment", arm: str, as_json: bool) -> None:
 
 
 NewWeight = Annotated[
-    float, typer.Argument(metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False)
+    float,
+    typer.Argument(
+        metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
+    ),
 ]
 
 
@@ -420,24 +436,36 @@ def what_if(
     name: ExperimentName,
     reward_weight: Annotated[
         float | None,
-        typer.Argument(metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False),
+        typer.Argument(
+            metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
+        ),
     ] = None,
     information_kept: InformationKept = None,
     information_about: InformationAbout = None,
     smallest_difference: SmallestDifference = None,
     half_width: HalfWidth = None,
     units: Units = None,
+    more_units: Annotated[
+        int | None,
+        option(
+            "--more-units",
+            "Dial",
+            "N",
+            "Predict half-widths after so many further units; as many as there have been by default.",
+            parser=COUNT,
+        ),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what another dial would ask for now, and its price in reward, error and information; nothing is changed."""
+    """Show what another dial would ask for now, and its price in reward and precision; nothing is changed."""
     import dataclasses
 
     stated = _stated(locals())
     from equipoise import terminal
 
-    found = open_experiment(store, name, key).what_if(**stated)
+    found = open_experiment(store, name, key).what_if(**stated, more_units=more_units)
     if as_json:
         more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
         terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
@@ -445,15 +473,22 @@ def what_if(
     both = {"information_kept"} & {*found.dial, *found.present_dial}
     now, then = ("now", "then") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
     pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
+    widths = [list(found.present_half_widths.values()), list(found.half_widths.values())]
+    texts = terminal.aligned_or_blank([*widths[0], *widths[1]])
     terminal.print_table(
         [("arm", list(found.allocation))]
         + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
+        + [("+/- " + now, texts[: len(widths[0])]), ("+/- " + then, texts[len(widths[0]) :])] * bool(texts)
     )
     if both:
         print(f"\nnow   {dial_words(found.present_dial)}\nthen  {dial_words(found.dial)}")
     rewards = terminal.aligned([found.present_reward, found.reward])
     print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
     print(f"error            {found.error_ratio:.3g} times the present one")
+    widest = [max((one for one in some if one is not None), default=None) for some in widths]
+    if None not in widest:
+        texts = terminal.aligned_or_blank(widest)
+        print(f"widest +/-       {texts[0]} -> {texts[1]} in status after {found.more_units:,} more units")
     head = "information"
     for about, kept in found.information.items():
         now_kept, words = found.present_information[about], ABOUT_WORDS[about]
