@@ -278,7 +278,7 @@ class Plan:
                 checked_settings(**unset, **self.settings(way), seed=0, covariates=())
                 way.policy.check_arms(len(self.arms))
             except InvalidInput as error:
-                place = _PLACES.get(str(error.parameter[0]), None) if error.parameter else None
+                place = _PLACES.get(str(error.parameter[0])) if error.parameter else None
                 if place is None:
                     raise error.within("ways", way.label) from None
                 error.parameter = error.parameter[-1:]
@@ -345,7 +345,7 @@ class Plan:
         sure = 1.4 * NormalDist().inv_cdf(1 - goals.failure_probability / (2 * n_arms))
         needed = n_arms * (sure * spread / width) ** 2 * (2 if pairs else 1)
         missing = max((arm.missing or self.rewards.missing).value for arm in self.arms)
-        enough = math.ceil(_SLACK * max(needed / (1 - missing), 50 * n_arms))
+        enough: int = math.ceil(_SLACK * max(needed / (1 - missing), 50 * n_arms))
         if enough > MOST_PEOPLE:
             reached = width * math.sqrt(enough / MOST_PEOPLE)
             name = "precision" if goals.precision is not None else "margin"
@@ -405,7 +405,7 @@ class Plan:
     @property
     def deadline_seconds(self) -> float:
         """The deadline in seconds from the start; the end of enrolment if dates do not say it, inf without any."""
-        deadline, starts = self.deadline, self.people.starts_at
+        deadline, starts = self.deadline, People.of(self.people).starts_at
         if deadline is not None and starts is not None:
             return (deadline - starts).total_seconds()
         stated: int | None = self.people.enrolment_days
