@@ -306,7 +306,7 @@ def test_a_file_says_what_differs_from_the_experiment_it_comes_from(running):
         found.arm_names == ("plain", "prize", "third") and found.goals.precision == 0.02 and found.goals.margin == 0.01
     )
     assert found.people.days == 30 and found.people.until is None and found.people.per_day.value > 50
-    with pytest.raises(eq.EquipoiseError, match="plan: from: .* has no experiment 'other'"):
+    with pytest.raises(eq.EquipoiseError, match=r"plan: from: .* has no experiment 'other'"):
         parse_plan(text.replace("#messages", "#other"))
 
 
