@@ -67,7 +67,7 @@ names = st.text(min_size=1, max_size=12).filter(
     lambda name: name.isprintable() and name.strip() == name and name.strip(".")
 )
 shares = st.floats(0.01, 0.99)
-quantities = st.floats(1e-3, 1e6)
+quantities = st.floats(2, 1e6)
 
 
 def guesses(values):
@@ -75,7 +75,9 @@ def guesses(values):
     return values | ranges.filter(lambda ends: ends[0] < ends[2]).map(tuple)
 
 
-delays = st.none() | guesses(st.floats(1, 5e4)) | st.tuples(st.floats(1, 5e4), st.floats(6e4, 1e6))
+delays = (
+    st.sampled_from([None, "at once"]) | guesses(st.floats(1, 5e4)) | st.tuples(st.floats(1, 5e4), st.floats(6e4, 1e6))
+)
 dates = st.dates(datetime.date(2026, 1, 1), datetime.date(2030, 1, 1))
 
 
@@ -114,7 +116,7 @@ def plans(draw):
         missing_ratio=draw(guesses(st.floats(1, 2))),
         rule=draw(st.sampled_from(rules)),
         batches=draw(st.sampled_from([None, 50, "daily", "daily at 18:05"])),
-        rounded_to=draw(st.none() | st.floats(0.1, 2)),
+        rounded_to=draw(st.none() | st.floats(0.1, 2)) if not is_yes_no else None,
         range=range_,
         cap=draw(st.none() | st.floats(1e3, 1e7)) if not is_yes_no else None,
         direction=draw(st.sampled_from(["maximise", "minimise"])),
@@ -328,6 +330,18 @@ def test_people_assigned_already_are_not_planned_again():
     for arm in found.arms:
         assert arm.mean.value == pytest.approx(5, abs=1) and arm.std.value == pytest.approx(6 / math.sqrt(12), rel=0.2)
     assert found.rewards.range == (0, 10) and found.rewards.delay is None
+
+
+def test_capped_rewards_stay_as_they_were():
+    experiment = eq.Experiment.create(
+        "memory:", "rides", arms=["a", "b"], policy=eq.Uniform(), seed=1, reward_range=(0, None), reward_cap=20
+    )
+    rng = np.random.default_rng(1)
+    for one in experiment.ask_many([f"{k}" for k in range(200)]):
+        experiment.tell(one.unit, rng.exponential(10))
+    world, _ = eq.Plan.from_experiment(experiment).at_guesses()
+    for arm, mean in zip(experiment.status().arms, world.mean, strict=True):
+        assert mean == pytest.approx(arm.mean)
 
 
 def test_an_experiment_without_rewards_says_what_to_do():
