@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from both_clients import serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ import equipoise as eq
 from equipoise.planner import parse_plan
 from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.population import Population
+from equipoise.service.api_keys import create_key
 
 FLU = """\
 title = "Reminders for the flu shot"
@@ -310,6 +312,21 @@ def test_a_file_says_what_differs_from_the_experiment_it_comes_from(running):
     assert found.people.days == 30 and found.people.until is None and found.people.per_day.value > 50
     with pytest.raises(eq.EquipoiseError, match=r"plan: from: .* has no experiment 'other'"):
         parse_plan(text.replace("#messages", "#other"))
+
+
+def test_a_service_gives_the_same_plan(tmp_path):
+    url = f"sqlite:///{tmp_path}/service.db"
+    with eq.open_store(url) as store:
+        admin = create_key(store, role="admin", name="the tests")[1]
+        kept = eq.Experiment.create(
+            store, "exam", arms=["a", "b"], information_kept=0.7, seed=1, reward_range=(0, 10), most_units=400
+        )
+        for k, one in enumerate(kept.ask_many([f"{k}" for k in range(100)])):
+            kept.tell(one.unit, 5 + k % 3)
+        with serving(url) as running, eq.Client(running.url, key=admin) as client:
+            here, there = (eq.Plan.from_experiment(one) for one in (kept, client.open("exam")))
+    assert here.arms == there.arms and here.ways == there.ways and here.rewards == there.rewards
+    assert here.people.most == there.people.most == 300
 
 
 def test_people_assigned_already_are_not_planned_again():
