@@ -620,7 +620,7 @@ class Plan:
         >>> ways = {"information_kept": [0.9, 0.5]}
         >>> forecast = Plan(arms={"plain": "30%", "prize": "50%"}, people=5000, goals=0.08, ways=ways).formulas()
         >>> [(name, round(way.people.median, -1)) for name, way in forecast.ways.items()]
-        [('equal shares', 940.0), ('information kept 0.9', 1410.0), ('information kept 0.5', 3970.0)]
+        [('equal shares', 950.0), ('information kept 0.9', 1420.0), ('information kept 0.5', 3990.0)]
         """
         from equipoise.planner.formulas import forecast_by_formula
 
