@@ -51,11 +51,13 @@ collect_ignore = [
     "leaky_service.py",
     "own_policies.py",
     "power_loss.py",
+    "recommendation_cases.py",
     "reference.py",
     "service_api.py",
     "service_crowd.py",
     "service_runner.py",
     "store_worker.py",
+    "synthetic_paths.py",
     "tools.py",
 ]
 
