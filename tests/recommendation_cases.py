@@ -76,9 +76,10 @@ FIVE_ARMS = {"arms": ("plain", "letter", "call", "prize", "gift")}
 
 CASES: dict[str, Callable[[], Forecast]] = {
     "two arms within reach": lambda: _forecast({"precision": 0.06}),
-    "a free way": lambda: _forecast({"precision": 0.06}, shares=(EVEN, [0.499, 0.501], STEEP)),
+    "a free way": lambda: _forecast({"precision": 0.06}, shares=(EVEN, [0.485, 0.515], STEEP), noise=_noise(0, 0.3)),
+    "a gain too small to matter": lambda: _forecast({"precision": 0.06}, shares=(EVEN, [0.499, 0.501], STEEP)),
     "a free way that is not the one to take": lambda: _forecast(
-        {"precision": 0.06}, shares=(EVEN, [0.499, 0.501], TILTED, STEEP)
+        {"precision": 0.06}, shares=(EVEN, [0.485, 0.515], TILTED, STEEP), noise=_noise(0, 0.3)
     ),
     "a loose goal": lambda: _forecast({"precision": 0.2}),
     "a goal that all but the steepest way meet": lambda: _forecast({"precision": 0.045}),

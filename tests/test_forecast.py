@@ -12,6 +12,7 @@ import pytest
 from synthetic_paths import paths_of, question
 
 import equipoise as eq
+from equipoise.planner.first_passages import with_confidence
 from equipoise.planner.forecast import forecast_of
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.refinement import simulate
@@ -156,7 +157,7 @@ def test_round_precisions_are_the_next_coarser_ones():
 
 def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
     found = forecast({"sureness": 0.8}, noise=np.linspace(1.0, 3.0, 40))
-    for choice, share in zip(found.stopping, (0.5, 0.25), strict=True):
+    for choice, share in zip(found.choices, (0.5, 0.25), strict=True):
         widths = np.linspace(1.0, 3.0, 40) / math.sqrt(4000 * share)
         assert (widths <= choice.precision).mean() >= 0.8
         finer = [1.5, 2, 3, 5, 7]
@@ -168,7 +169,7 @@ def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
 
 
 def test_the_chance_falls_as_the_precision_gets_finer():
-    for choice in forecast({"precision": 0.06}, noise=np.linspace(1.0, 3.0, 40)).stopping:
+    for choice in forecast({"precision": 0.06}, noise=np.linspace(1.0, 3.0, 40)).stopping():
         assert (np.diff(choice.half_widths) < 0).all()
         assert (np.diff(choice.goal_chances) <= 0).all()
         assert 0.06 in choice.half_widths
@@ -178,7 +179,7 @@ def test_the_budget_is_enough_for_nine_in_ten():
     rng = np.random.default_rng(5)
     noise = rng.uniform(1.0, 2.0, 200)
     found = forecast({"precision": 0.1}, noise=noise, n_replications=200)
-    for way, choice in zip((0.5, 0.25), found.stopping, strict=True):
+    for way, choice in zip((0.5, 0.25), found.choices, strict=True):
         needed = (noise / 0.1) ** 2 / way
         assert (needed <= choice.budget).mean() >= 0.9
         assert (needed <= 0.95 * choice.budget).mean() < 0.95
@@ -271,10 +272,32 @@ def test_formulas_agree_with_simulations_of_equal_shares_within_two_percent(case
 
 def test_formulas_follow_the_delay_the_missing_and_the_calendar():
     sooner = plan().formulas().equal_shares
-    late = plan(rewards={"delay": "3 days", "missing": "20%"}).formulas().equal_shares
-    assert late.days.median == pytest.approx(sooner.days.median / 0.8 + 3.0, rel=1e-4)
+    late = plan(rewards={"delay": "3 days", "missing": "0.1%"}).formulas().equal_shares
+    assert late.days.median == pytest.approx(sooner.days.median / 0.999 + 3.0, rel=1e-4)
     assert late.people.median == pytest.approx(100.0 * late.days.median)
     assert late.last_reward_day.median == pytest.approx(late.days.median + 3.0)
+
+
+def test_formulas_know_when_numbers_stay_provisional():
+    """Rewards that come after the window are left out; those that never come are waited for without one."""
+    late = plan(rewards={"delay": ("1 day", "3 days"), "rule": eq.DropUnit(window_seconds=259_200)}).formulas()
+    waited_for = plan(rewards={"missing": "5%"}).formulas()
+    for found, why in ((late, "missing"), (waited_for, "still open")):
+        assert found.equal_shares.chance.value == 0.0
+        texts = [sentence.text for sentence in found.recommendation()]
+        assert f"Numbers would stay provisional: too many rewards are {why}." in texts
+    counted = {"missing": "15%", "rule": eq.DefaultReward(value=0, window_seconds=86_400)}
+    assert plan(rewards=counted).formulas().equal_shares.chance.value == 1.0
+
+
+def test_intervals_of_another_confidence_are_those_that_an_experiment_with_it_shows():
+    wide, narrow = (
+        plan(goals={"precision": 0.08, "failure_probability": failure}).simulate(replications=20)
+        for failure in (0.01, 0.1)
+    )
+    other = with_confidence(narrow.paths, 0.99, reward_range=(0.0, 1.0))
+    assert other.low == pytest.approx(wide.paths.low, abs=1e-6, nan_ok=True)
+    assert other.high == pytest.approx(wide.paths.high, abs=1e-6, nan_ok=True)
 
 
 def test_formulas_of_the_dial_say_what_it_gains_and_costs():

@@ -39,7 +39,7 @@ class Forecast:
         Simulated experiments per way with drawn truths.
     luck_replications : int
         Those with every guess right; 0 where no guess has a range.
-    stopping : tuple of StoppingChoice
+    choices : tuple of StoppingChoice
         Per way, what to declare.
     effects : tuple of Effect
         Which guesses matter, the most important first.
@@ -53,7 +53,7 @@ class Forecast:
     ways: dict[str, WayForecast]
     replications: int
     luck_replications: int = 0
-    stopping: tuple[StoppingChoice, ...] = ()
+    choices: tuple[StoppingChoice, ...] = ()
     effects: tuple[Effect, ...] = ()
     alternatives: Alternatives | None = None
     by_formula: bool = False
@@ -74,6 +74,10 @@ class Forecast:
     def recommendation(self) -> list[Sentence]:
         """Return what to do, in plain sentences, each with the numbers in it, the most important first."""
         return list(self._sentences)
+
+    def stopping(self) -> list[StoppingChoice]:
+        """Return what to declare for each way, and how likely each precision is by the deadline."""
+        return list(self.choices)
 
     def sensitivity(self) -> list[Effect]:
         """Return which guesses matter, the most important first."""
@@ -107,6 +111,8 @@ class Forecast:
             for name, found in (("days", way.days), ("people", way.people)):
                 row |= _three(name, found)
             row["chance"] = json_data(way.chance.value)
+            alone = way.luck_alone or way
+            row |= {"days_luck_low": json_data(alone.days.low), "days_luck_high": json_data(alone.days.high)}
             row |= _three("gain_per_100", way.gain_per_100) | _three("gain", way.gain)
             row["best_share"] = json_data(way.best_share.median)
             row["worse_than_control"] = None if way.worse_than_control is None else way.worse_than_control.median
@@ -114,6 +120,7 @@ class Forecast:
             row["widest"] = json_data(way.widest.median)
             row["names_best"] = json_data(way.names_best.value)
             row["coverage"] = json_data(way.coverage.value)
+            row["cost"] = None if way.cost is None else json_data(way.cost.median)
             rows.append(row)
         return rows
 
@@ -130,7 +137,7 @@ class Forecast:
             "by_formula": self.by_formula,
             "interrupted": self.interrupted,
             "ways": ways,
-            "stopping": json_data(self.stopping),
+            "stopping": json_data(self.choices),
             "effects": json_data(self.effects),
             "alternatives": json_data(self.alternatives),
             "recommendation": json_data(self._sentences),
@@ -196,7 +203,7 @@ def forecast_of(
         ways={way.name: way for way in ways},
         replications=paths.n_replications,
         luck_replications=0 if at_guesses is None else at_guesses.n_replications,
-        stopping=stopping_choices(readings),
+        choices=stopping_choices(readings),
         effects=effects_of(readings),
         alternatives=alternatives_of(readings),
         interrupted=interrupted,

@@ -17,10 +17,12 @@ from equipoise._types import FloatArray
 from equipoise.analysis.best_arm import loss_of_choosing, may_be_best
 from equipoise.analysis.evidence import Evidence
 from equipoise.analysis.multiplicity import arm_failures
+from equipoise.experiment.provisional import MOST_MISSING, MOST_MOVED
 from equipoise.planner.figures import Mean, Range
 from equipoise.planner.forecast import Forecast
 from equipoise.planner.question import SECONDS_A_DAY, Question
 from equipoise.planner.refinement import question_of
+from equipoise.planner.stopping_choice import Alternatives, fewer_arms, round_up
 from equipoise.planner.trials import Way as SimulatedWay
 from equipoise.planner.way_forecast import WayForecast, compared
 from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, YES_NO
@@ -58,7 +60,43 @@ def forecast_by_formula(plan: Plan) -> Forecast:
     question = replace(
         question, ways=tuple(ways), settings=tuple(question.settings[place] for place in settings), equal_shares=equal
     )
-    return Forecast(question=question, ways=ways, replications=0, by_formula=True, plan=plan)
+    return Forecast(
+        question=question,
+        ways=ways,
+        replications=0,
+        alternatives=_alternatives(question, ways, _stays_provisional(question, world, calendar)),
+        by_formula=True,
+        plan=plan,
+    )
+
+
+def _alternatives(
+    question: Question, ways: dict[str, WayForecast], stays_provisional: tuple[bool, bool]
+) -> Alternatives | None:
+    """Return what would bring a precision within reach, or None where some way reaches it."""
+    if not question.has_goal or any(way.chance.value > 0 for way in ways.values()):
+        return None
+    best = min(ways.values(), key=lambda way: way.widest.median)
+    reached = best.widest.median
+    missing, is_open = map(float, stays_provisional)
+    if (
+        question.precision is None
+        or not math.isfinite(reached)
+        or reached <= question.precision
+        or any(stays_provisional)
+    ):
+        width = reached if math.isfinite(reached) and question.precision is not None else None
+        return Alternatives(way=best.name, reached=width, missing=missing, open=is_open)
+    arms, width = fewer_arms(len(question.arms), reached, question.precision, 1.0 - question.confidence)
+    return Alternatives(
+        way=best.name,
+        reached=reached,
+        people_factor=(reached / question.precision) ** 2,
+        arms=arms,
+        arms_half_width=width,
+        precision=round_up(reached),
+        chance=1.0,
+    )
 
 
 def _shares(way: SimulatedWay, world: World) -> FloatArray | None:
@@ -81,7 +119,11 @@ class _Calendar:
     wait: float
     """Days from a person to the reward that counts."""
     answers: FloatArray
-    """Share of each arm's people whose reward comes."""
+    """Share of each arm's people whose reward counts."""
+    missing: FloatArray
+    """Share of each arm's people that are left out for good."""
+    open: FloatArray
+    """Share of each arm's people whose reward never comes, and is waited for."""
 
     @classmethod
     def of(cls, plan: Plan, world: World) -> _Calendar:
@@ -94,9 +136,14 @@ class _Calendar:
         wait += 0.5 * world.batch_seconds
         good = world.mean if plan.is_yes_no else np.full(world.mean.size, 0.5)
         missing = good * world.missing_after_good + (1.0 - good) * world.missing_after_bad
+        never = np.zeros_like(missing)
+        if rule.window_seconds is not None:
+            missing = 1.0 - (1.0 - missing) * _in_time(world, rule.window_seconds)
         if rule.default is not None:
-            missing = np.zeros_like(missing)
-        return cls(people, wait / SECONDS_A_DAY, 1.0 - missing)
+            return cls(people, wait / SECONDS_A_DAY, 1.0 - never, never, never)
+        waits = rule.window_seconds is None
+        left_out, waited_for = (never, missing) if waits else (missing, never)
+        return cls(people, wait / SECONDS_A_DAY, 1.0 - missing, left_out, waited_for)
 
     @property
     def total(self) -> float:
@@ -112,6 +159,27 @@ class _Calendar:
     def people_by(self, days: float) -> float:
         """Return how many have come after so many days."""
         return float(np.interp(days, np.arange(self.people.size), self.people))
+
+
+def _in_time(world: World, window: float) -> FloatArray:
+    """Return the share of each arm's rewards that come within a window."""
+    shares = np.ones(world.delay.size)
+    for arm, (median, spread) in enumerate(zip(world.delay.tolist(), world.delay_spread.tolist(), strict=True)):
+        if median > 0:
+            away = math.log(window / median) if math.isfinite(median) else -math.inf
+            shares[arm] = _NORMAL.cdf(away / spread) if spread > 0 else float(away >= 0)
+    return shares
+
+
+def _stays_provisional(question: Question, world: World, calendar: _Calendar) -> tuple[bool, bool]:
+    """Return whether numbers stay provisional as rewards are missing, and as rewards that never come are waited for."""
+    missing = bool((calendar.missing > MOST_MISSING).any())
+    if question.precision is None or question.holds:
+        return missing, False
+    span = np.zeros(world.mean.size)
+    for end in question.reward_range or (None, None):
+        span = np.maximum(span, 2.0 * world.std if end is None else np.abs(end - world.mean))
+    return missing, bool((span * calendar.open > MOST_MOVED * question.precision).any())
 
 
 def _evidence(question: Question, counted: FloatArray, world: World) -> Evidence:
@@ -236,7 +304,9 @@ def _needed(question: Question, share: FloatArray, world: World) -> float:
 def _way(question: Question, place: int, shares: FloatArray, world: World, calendar: _Calendar) -> WayForecast:
     counted_share = shares * calendar.answers
     days = people = math.inf
-    if question.has_goal:
+    if question.has_goal and any(_stays_provisional(question, world, calendar)):
+        pass
+    elif question.has_goal:
         last_needed = _needed(question, counted_share, world)
         days = calendar.days(last_needed) + calendar.wait
         people = calendar.people_by(days) if math.isfinite(days) else math.inf
@@ -275,6 +345,7 @@ def _way(question: Question, place: int, shares: FloatArray, world: World, calen
         stop_people=_exactly(stop),
         gain_per_100=_exactly(100.0 * per_person),
         gain=_exactly(stop * per_person),
+        possible_gain_per_100=_exactly(100.0 * float(advantage.max())),
         gain_per_100_at_end=_exactly(100.0 * per_person),
         gain_at_end=_exactly(calendar.total * per_person),
         chance_worse=None,

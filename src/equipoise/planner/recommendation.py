@@ -3,7 +3,8 @@
 The way to take is the one with the largest gain of those that meet the goal by the deadline with the wanted probability
 and take at most 1.5 times as long as equal shares. Without a goal, it is the one with the largest gain of those whose
 widest interval at the end is at most that of equal shares with two thirds of the people. A gain that is less than two
-standard errors above 0 is none: then it is equal shares. The rest of the sentences say what follows from the figures.
+standard errors above 0, or less than a fiftieth of what people would gain if all had the best arm, is none: then it is
+equal shares. The rest of the sentences say what follows from the figures.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ FREE = 1.02
 """A way is free if it needs at most this many times the days of equal shares, or is within the errors."""
 CLEAR = 2.0
 """Standard errors that make a difference clear."""
+SMALLEST_GAIN = 0.02
+"""A gain is told if it is at least this part of what people would gain if all had the best arm."""
 LARGE_BIAS = 0.1
 """A bias is told if it is clearly more than this part of a half-width."""
 __all__ = ["Sentence", "chosen_way", "recommendation"]
@@ -42,7 +45,7 @@ def chosen_way(forecast: Forecast) -> WayForecast | None:
         return None
     ways = [way for way in within_reach if _is_quick(way, equal, question)] or [min(within_reach, key=_days)]
     best = max(ways, key=lambda way: way.gain_per_100.median)
-    if best is not equal and best.gain_per_100.median <= CLEAR * best.gain_per_100.median_error:
+    if best is not equal and not _gains(best):
         return equal if equal in ways else min(ways, key=_days)
     return best
 
@@ -195,7 +198,7 @@ def _gain(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, equal = forecast.question, forecast.equal_shares
     if way is equal:
         gains = [other for other in forecast.ways.values() if other is not equal]
-        if gains and all(one.gain_per_100.median <= CLEAR * one.gain_per_100.median_error for one in gains):
+        if gains and not any(map(_gains, gains)):
             return [sentence("gain", "If your guesses are right, no other way is clearly better for people.")]
         return []
     per, more = way.gain_per_100, "more" if question.direction == "maximise" else "less"
@@ -262,7 +265,7 @@ def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
 
 
 def _choice(forecast: Forecast, way: WayForecast) -> StoppingChoice | None:
-    return next((choice for choice in forecast.stopping if choice.way == way.name), None)
+    return next((choice for choice in forecast.choices if choice.way == way.name), None)
 
 
 def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
@@ -330,7 +333,8 @@ def _free(forecast: Forecast, way: WayForecast) -> list[Sentence]:
 
 
 def _gains(way: WayForecast) -> bool:
-    return way.gain_per_100.median > CLEAR * way.gain_per_100.median_error
+    gain = way.gain_per_100
+    return gain.median > max(CLEAR * gain.median_error, SMALLEST_GAIN * way.possible_gain_per_100.median)
 
 
 def _is_free(way: WayForecast, equal: WayForecast) -> bool:
@@ -397,7 +401,7 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
 def _doubts(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     """Say which guess matters most for days, or else for the gain."""
     own = [effect for effect in forecast.effects if effect.way == way.name]
-    for figure in ("days", "gain_per_100"):
+    for figure in ("days", "people", "gain_per_100"):
         effects = [effect for effect in own if effect.figure == figure]
         if effects:
             return [_doubt(effects[0], forecast.question)]
@@ -409,6 +413,9 @@ def _doubt(effect: Effect, question: Question) -> Sentence:
     if effect.figure == "days":
         parts["change"] = days(abs(effect.change))
         result = "it would take {change} days " + ("more" if effect.change > 0 else "less")
+    elif effect.figure == "people":
+        parts["change"] = about(abs(effect.change))
+        result = "it would take {change} people " + ("more" if effect.change > 0 else "fewer")
     else:
         side = "larger" if effect.change > 0 else "smaller"
         if question.is_yes_no:
@@ -477,7 +484,7 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     if limit is not None:
         by, parts["deadline"] = " by {deadline}", day_of(limit, question.start)
     elif question.has_calendar and question.deadline_days is not None:
-        by, parts["deadline"] = " within {deadline} days", days(question.deadline_days)
+        by, parts["deadline"] = " in {deadline} days", days(question.deadline_days)
     closest = max(forecast.ways.values(), key=lambda way: way.chance.value)
     met, of = out_of(closest.chance.value)
     parts |= {"met": met, "of": of}
@@ -494,7 +501,8 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         if math.isfinite(way.stop_people.median):
             people, own["people"] = "With about {people} people the", about(way.stop_people.median)
         sure, of = out_of(question.sureness)
-        words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
+        often = "" if forecast.by_formula else ", in {sure} of {of} experiments"
+        words = f"{people or 'The'} best is ±{{reached}}{often} ({called})."
         said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
     for share, why in (
         (found.missing, "too many rewards are missing"),
@@ -502,17 +510,25 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     ):
         if share >= 0.1:
             happened, of = out_of(share)
-            words = (
-                "In {happened} of {of} the intervals are narrow enough by then, but the numbers are provisional: " + why
-            )
+            if forecast.by_formula:
+                said.append(sentence("provisional", f"Numbers would stay provisional: {why}."))
+                continue
+            what = "intervals are narrow enough" if question.margin is None else "one would know enough"
+            words = f"In {{happened}} of {{of}} {what} by then, but numbers are provisional: {why}"
             said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
         options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
     if found.open >= 0.1:
-        options.append("end enrolment when intervals are narrow enough and wait for the last rewards")
-        options.append("hold rewards back until their window has passed")
+        options.append("give rewards a window and hold them until it has passed")
+    if found.later_days is not None and question.deadline_days is not None:
+        when = question.date_of(found.later_days)
+        sure, of = out_of(question.sureness)
+        late = days(found.later_days) if when is None else day_of(when, question.start)
+        parts |= {"later": late, "late_sure": sure, "late_of": of}
+        until = "for {later} days" if when is None else "until {later}"
+        options.append(f"wait {until}, by when {{late_sure}} of {{late_of}} get there")
     if found.people_factor is not None:
         options.append("take {factor} times as many people")
         parts["factor"] = _rounded_up(found.people_factor)
@@ -524,14 +540,15 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     if found.precision is not None and found.chance is not None:
         reached, of = out_of(found.chance)
         parts |= {"precision": width(found.precision), "reached": reached, "of": of}
-        option = "ask for ±{precision} ({reached} of {of}"
+        option = "ask for ±{precision}"
+        option += "" if forecast.by_formula else " ({reached} of {of}"
         date = None if found.days is None or not math.isfinite(found.days) else question.date_of(found.days)
         if date is not None:
             sure, sure_of = out_of(question.sureness)
             option = "ask for ±{precision} ({sure} of {sure_of} by {date}"
             parts |= {"date": day_of(date, question.start), "sure": sure, "sure_of": sure_of}
-        options.append(option + ")")
-    if question.margin is not None and question.precision is None:
+        options.append(option if forecast.by_formula else option + ")")
+    if question.margin is not None and question.precision is None and found.missing + found.open < 0.1:
         options += ["take more people", "be content with an arm that is a little worse than the best"]
     if options:
         listed = ", ".join(options[:-1]) + (", or " if len(options) > 1 else "") + options[-1]

@@ -31,11 +31,12 @@ class Effect:
         Its place in the plan, such as ``arms.prize.rate``.
     way : str
         Under which way.
-    figure : {"days", "gain_per_100"}
+    figure : {"days", "people", "gain_per_100"}
+        People instead of days where there is no calendar.
     step : float
         By how much more than guessed: a round number near one standard deviation of what is believed.
     change : float
-        Of the figure, for that step. Days are as if enrolment could go on until the goal.
+        Of the figure, for that step. Days and people are as if enrolment could go on until the goal.
     error : float
         Its standard error.
     explained : float
@@ -63,7 +64,9 @@ def effects_of(readings: Readings) -> tuple[Effect, ...]:
     for way, name in enumerate(readings.question.ways):
         figures = {"gain_per_100": gain[way]}
         if readings.question.has_goal:
-            figures["days"] = readings.days_if_longer[way]
+            with_dates = readings.question.has_calendar
+            name_of_time = "days" if with_dates else "people"
+            figures[name_of_time] = (readings.days_if_longer if with_dates else readings.people_if_longer)[way]
         for figure, response in figures.items():
             if figure == "gain_per_100" and way == readings.question.equal_shares:
                 continue

@@ -79,9 +79,11 @@ class Alternatives:
         Probability of that by the deadline.
     days : float, optional
         Days within which enough experiments have it.
+    later_days : float, optional
+        Days within which enough experiments meet the goal after the deadline, when the last rewards have come.
     missing, open : float
-        Share of the experiments whose intervals are narrow enough by the deadline, but whose numbers are provisional,
-        as too many rewards are missing for good, or still open.
+        Share of the experiments that would meet the goal by the deadline if their numbers were not provisional, as too
+        many rewards are missing for good, or still open.
     """
 
     way: str
@@ -92,6 +94,7 @@ class Alternatives:
     precision: float | None = None
     chance: float | None = None
     days: float | None = None
+    later_days: float | None = None
     missing: float = 0.0
     open: float = 0.0
 
@@ -188,18 +191,24 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
     limit = math.inf if question.deadline_seconds is None else question.deadline_seconds
     widths = readings.at_deadline(readings.widest)
     reached = np.array([quantile(one, question.sureness) for one in widths])
-    if question.precision is None or not np.isfinite(reached).any():
-        return Alternatives(way=question.ways[int(np.argmax(chances))])
-    best = int(np.argmin(reached))
+    has_width = question.precision is not None and bool(np.isfinite(reached).any())
+    best = int(np.argmin(reached)) if has_width else int(np.argmax(readings.is_ready.mean(axis=-1)))
+    is_ready = readings.is_ready[best]
+    missing, is_open = (float((is_ready & one[best]).mean()) for one in _provisional(readings))
+    later = quantile(readings.goal.seconds[best], question.sureness) / SECONDS_A_DAY
+    found = Alternatives(
+        way=question.ways[best],
+        reached=float(reached[best]) if has_width else None,
+        later_days=later if math.isfinite(later) and question.has_calendar else None,
+        missing=missing,
+        open=is_open,
+    )
+    if not has_width or question.precision is None or (widths[best] <= question.precision).mean() >= question.sureness:
+        return found  # more people or fewer arms would not help, or nobody knows
     width = float(reached[best])
-    is_narrow = widths[best] <= question.precision
-    missing, is_open = (float((is_narrow & one[best]).mean()) for one in _provisional(readings))
-    found = Alternatives(way=question.ways[best], reached=width, missing=missing, open=is_open)
-    if is_narrow.mean() >= question.sureness:
-        return found  # more people or fewer arms would not help
     offered, days, chance = _within_reach(readings, best, max(width, question.precision), limit)
     factor = quantile(readings.shortfall[best], question.sureness)
-    arms, arms_width = _fewer_arms(len(question.arms), width, question.precision, 1.0 - question.confidence)
+    arms, arms_width = fewer_arms(len(question.arms), width, question.precision, 1.0 - question.confidence)
     return replace(
         found,
         people_factor=factor if factor > 1.0 and math.isfinite(factor) else None,
@@ -235,7 +244,7 @@ def _within_reach(
     return float(offered[place]), days, float(in_time[place])
 
 
-def _fewer_arms(n_arms: int, reached: float, wanted: float, delta: float) -> tuple[int | None, float | None]:
+def fewer_arms(n_arms: int, reached: float, wanted: float, delta: float) -> tuple[int | None, float | None]:
     """Return with how many arms the half-width is about reached, or two, and how wide it then is.
 
     People per arm grow as arms are dropped, and fewer intervals have to hold together.

@@ -84,6 +84,8 @@ class WayForecast:
     """Expected reward per 100 people at the stop, above that of equal shares; more is better in either direction."""
     gain: Range
     """The same in all."""
+    possible_gain_per_100: Range
+    """If everybody had the best arm."""
     gain_per_100_at_end: Range
     """If enrolment goes on until the end."""
     gain_at_end: Range
@@ -299,6 +301,26 @@ class Readings:
         return factor
 
     @cached_property
+    def is_ready(self) -> BoolArray:
+        """Whether the goal is met at the deadline, but perhaps while numbers are provisional."""
+        question, paths = self.question, self.paths
+        ready = np.ones(self.times.shape[:2], bool)
+        if question.precision is not None:
+            ready &= self.at_deadline(self.widest) <= question.precision
+        if question.margin is not None:
+            lost = self.at_deadline(np.nan_to_num(paths.most_lost, nan=np.inf))
+            one_left = self.at_deadline(paths.n_may_be_best) == 1
+            ready &= one_left | ((lost <= question.margin) & (question.margin > 0))
+        return ready
+
+    @cached_property
+    def people_if_longer(self) -> FloatArray:
+        """People until the goal if as many come as it takes, as `days_if_longer`."""
+        total = self.paths.assigned[:, :, -1].sum(axis=-1)
+        longer = np.where(self.shortfall > 1.0, total * self.shortfall, np.inf)
+        return np.where(self.goal.is_met, self.goal.people, longer)
+
+    @cached_property
     def days_if_longer(self) -> FloatArray:
         """Days until the goal if enrolment could go on for as long as it takes; for comparisons, not for promises.
 
@@ -360,6 +382,7 @@ def _way_forecast(
         stop_people=range_of(people),
         gain_per_100=range_of(100.0 * gain / per_person),
         gain=range_of(gain),
+        possible_gain_per_100=range_of(100.0 * readings.advantage.max(axis=-1)),
         gain_per_100_at_end=range_of(100.0 * gain_at_end / np.maximum(at_end, 1.0)),
         gain_at_end=range_of(gain_at_end),
         chance_worse=None if is_equal else share_of(gain < 0.0),
