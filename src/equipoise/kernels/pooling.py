@@ -33,7 +33,7 @@ ALONE = 6.0
 NO_SPREAD = 1e-9
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
 LOST = 3
-_MAX_STEPS = 20
+_MAX_STEPS, _MAX_SCORING_STEPS = 20, 30
 FRACTION = np.uint64((1 << 52) - 1)
 ONE = np.uint64(1023 << 52)
 FRACTION_BITS = np.uint64(52)
@@ -331,11 +331,20 @@ def expected_between(weight: float, prior: float, noise: FloatArray, value: Floa
     It is the average of the prior's variance, which counts as `weight` arms, and of what each value says of it by
     itself, its squared distance from the centre less its noise. A value of which the part r is not noise counts as r^2
     of an arm, all of them as one fewer since their centre is estimated. That is the mode, for its logarithm, of the
-    posterior under a scaled inverse chi-square prior and restricted likelihood, found by Fisher's scoring. Noise may be
-    infinite, for arms that say nothing.
+    posterior under a scaled inverse chi-square prior and restricted likelihood, found by Fisher's scoring, within the
+    bounds that its steps have shown. It starts from above: where prior and values contradict each other there may be
+    two modes, and the larger one shrinks less. Noise may be infinite, for arms that say nothing; the weight is at
+    least 1.
     """
-    between = prior
-    for _ in range(_MAX_STEPS):
+    n_known, centre, squares = 0, 0.0, 0.0
+    for i in range(value.size):
+        if noise[i] < np.inf:
+            n_known += 1
+            step = value[i] - centre
+            centre += step / n_known
+            squares += step * (value[i] - centre)
+    between, low, high = max(prior, squares / max(n_known - 1, 1)), 0.0, np.inf
+    for _ in range(_MAX_SCORING_STEPS):
         total, total_square, weighted = 0.0, 0.0, 0.0
         for i in range(value.size):
             part = between / (noise[i] + between)
@@ -349,10 +358,17 @@ def expected_between(weight: float, prior: float, noise: FloatArray, value: Floa
             if part > 0.0:
                 distance = value[i] - centre
                 found += part * part * (distance * distance - noise[i])
-        following = max(found / (weight + total_square - total_square / total), 0.25 * between)
+        following = found / (weight + total_square - total_square / total)
+        if following > between:
+            low = between
+        else:
+            high = between
+        following = max(following, 0.25 * between)
+        if not low < following < high:
+            following = math.sqrt(low * high)
         moved = abs(following - between)
         between = following
-        if moved <= 1e-4 * between:
+        if moved <= 1e-3 * between:
             break
     return between
 

@@ -17,12 +17,10 @@ from equipoise.stats import ArmStats
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-LEAST_MEANS, MOST_MEANS = 0.001, 100.0
-"""Bounds of `means_apart`."""
-LEAST_SPREADS, MOST_SPREADS = 0.05, 3.0
-"""Bounds of `spreads_apart`: roots of those that pooling keeps to without a prior."""
-USUAL_WEIGHT, USUAL_SPREADS = 4.0, 0.3
-MOST_WEIGHT = 10.0
+_BOUNDS = {"means_apart": (0.001, 100.0), "spreads_apart": (0.05, 3.0), "weight": (1.0, 1e6)}
+"""Those of spreads are the roots of what pooling keeps to without a prior."""
+_USUAL_SPREADS, _USUAL_WEIGHT = 0.3, 4.0
+_MOST_WEIGHT = 10.0
 """Most that earlier experiments count for: the next one may differ from all of them, however many arms they had."""
 _FEWEST_REWARDS = 4
 
@@ -51,7 +49,7 @@ class ArmPrior:
         Standard deviation between the logarithms of arms' variances, from 0.05 to 3: standard deviations differ by
         about half of it. It is not used while rewards are yes or no, whose spreads follow from the rates.
     weight : float, default 4
-        How many arms that were known without noise the prior is worth.
+        How many arms that are known without noise the prior is worth, from 1 to a million.
 
     Examples
     --------
@@ -62,21 +60,16 @@ class ArmPrior:
     >>> eq.PooledBalance(reward_weight=0.5).target(stats).round(3)
     array([0.335, 0.665])
     >>> eq.PooledBalance(reward_weight=0.5, prior=ArmPrior(means_apart=0.1)).target(stats).round(3)
-    array([0.487, 0.513])
+    array([0.492, 0.508])
     """
 
     means_apart: float
-    spreads_apart: float = USUAL_SPREADS
-    weight: float = USUAL_WEIGHT
+    spreads_apart: float = _USUAL_SPREADS
+    weight: float = _USUAL_WEIGHT
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("means_apart", LEAST_MEANS, MOST_MEANS),
-            ("spreads_apart", LEAST_SPREADS, MOST_SPREADS),
-            ("weight", 0.0, 1e6),
-        ):
-            value = checks.number_between(name, getattr(self, name), low, high, open_low=name == "weight")
-            object.__setattr__(self, name, value)
+        for name, (low, high) in _BOUNDS.items():
+            object.__setattr__(self, name, checks.number_between(name, getattr(self, name), low, high))
 
     @classmethod
     def from_experiments(cls, experiments: Iterable[ArmStats | Reports], *, weight: float | None = None) -> Self:
@@ -108,11 +101,11 @@ class ArmPrior:
         spreads = _differences([_logarithms(one) for one in found if one.rate_of is None])
         means = _differences([_means(one, spreads.variance) for one in found])
         return cls(
-            means_apart=_within(LEAST_MEANS, math.sqrt(means.variance), MOST_MEANS),
-            spreads_apart=_within(LEAST_SPREADS, math.sqrt(spreads.variance), MOST_SPREADS)
+            means_apart=_within_bounds("means_apart", math.sqrt(means.variance)),
+            spreads_apart=_within_bounds("spreads_apart", math.sqrt(spreads.variance))
             if spreads.n_arms
-            else USUAL_SPREADS,
-            weight=_within(1.0, means.n_arms, MOST_WEIGHT) if weight is None else weight,
+            else _USUAL_SPREADS,
+            weight=_within_bounds("weight", min(means.n_arms, _MOST_WEIGHT)) if weight is None else weight,
         )
 
     @classmethod
@@ -123,7 +116,7 @@ class ArmPrior:
         *,
         mean_unsure: ArrayLike = 0.0,
         std_unsure: ArrayLike = 0.0,
-        weight: float = USUAL_WEIGHT,
+        weight: float = _USUAL_WEIGHT,
     ) -> Self:
         """Return how much arms differ if guesses of each are right within what one is sure of.
 
@@ -160,8 +153,8 @@ class ArmPrior:
             )
         spreads = math.sqrt(_variance(logarithm) + float(np.mean((2.0 * doubts[1] / stds) ** 2)))
         return cls(
-            means_apart=_within(LEAST_MEANS, apart, MOST_MEANS),
-            spreads_apart=USUAL_SPREADS if is_rate else _within(LEAST_SPREADS, spreads, MOST_SPREADS),
+            means_apart=_within_bounds("means_apart", apart),
+            spreads_apart=_USUAL_SPREADS if is_rate else _within_bounds("spreads_apart", spreads),
             weight=weight,
         )
 
@@ -280,8 +273,9 @@ def _differences(groups: Sequence[_Values]) -> _Differences:
     return _Differences(variance, n_arms)
 
 
-def _within(low: float, value: float, high: float) -> float:
-    """Return a value with four digits, as more would pretend; none outside the bounds."""
+def _within_bounds(name: str, value: float) -> float:
+    """Return a parameter's value with four digits, as more would pretend; none outside its bounds."""
+    low, high = _BOUNDS[name]
     return min(max(float(f"{value:.4g}"), low), high)
 
 
