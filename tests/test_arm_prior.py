@@ -357,6 +357,12 @@ def test_differences_that_noise_explains_leave_room_for_what_could_not_be_seen()
     assert same.weight == 1
 
 
+def test_experiments_that_say_nothing_are_left_out():
+    some = summary([90, 80, 3], [1.0, 2.0, 50.0], [3.0, 2.5, 0.1])
+    nothing = [eq.ArmStats(2), summary([9, 3], [1, 2], [1, 1]), rates([50, 40], [0, 0])]
+    assert eq.ArmPrior.from_experiments([*nothing, some]) == eq.ArmPrior.from_experiments([some])
+
+
 def test_an_experiment_is_read_as_its_status_says():
     experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b", "new"], policy=eq.Uniform(), seed=1)
     rng = np.random.default_rng(2)
@@ -409,19 +415,18 @@ def test_guesses_say_how_far_apart_arms_are():
             "prior says how much arms have in common, and needs pooling=True",
         ),
         (lambda: eq.ArmPrior.from_dict([1]), r"expected means_apart, spreads_apart, weight; got \[1\]"),
-        (lambda: eq.ArmPrior.from_experiments([]), "experiments must have at least one experiment; got none"),
+        (
+            lambda: eq.ArmPrior.from_experiments([]),
+            "experiments must have one with rewards that differ and two arms with 4 rewards or more; got 0 without",
+        ),
+        (
+            lambda: eq.ArmPrior.from_experiments([summary([9, 3], [1, 2], [1, 1]), summary([9, 9], [1, 2], [0, 0])]),
+            "got 2 without",
+        ),
         (lambda: eq.ArmPrior.from_experiments(summary([9], [1], [1])), "experiments must be a list of them"),
         (
             lambda: eq.ArmPrior.from_experiments([3]),
             r"experiments\[0\]: expected an Experiment, or the ArmStats of one",
-        ),
-        (
-            lambda: eq.ArmPrior.from_experiments([summary([9, 9], [1, 2], [1, 1]), summary([9, 3], [1, 2], [1, 1])]),
-            r"experiments\[1\]: needs two arms with 4 rewards or more, to see how far apart they are; got 1 of 2",
-        ),
-        (
-            lambda: eq.ArmPrior.from_experiments([summary([9, 9], [1, 2], [0, 0])]),
-            "needs rewards that differ; got arms whose rewards are all the same",
         ),
         (lambda: eq.ArmPrior.from_guesses([10, 12]), "mean must be rates from 0 to 1"),
         (lambda: eq.ArmPrior.from_guesses([1, 2], [1, 0]), "std must be above 0; got 0.0 for arm 1"),

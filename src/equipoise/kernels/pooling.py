@@ -359,17 +359,16 @@ def expected_between(weight: float, prior: float, noise: FloatArray, value: Floa
                 distance = value[i] - centre
                 found += part * part * (distance * distance - noise[i])
         following = found / (weight + total_square - total_square / total)
+        if abs(following - between) <= 1e-3 * between:
+            return following
         if following > between:
             low = between
         else:
             high = between
-        following = max(following, 0.25 * between)
+            following = max(following, 0.25 * between)
         if not low < following < high:
             following = math.sqrt(low * high)
-        moved = abs(following - between)
         between = following
-        if moved <= 1e-3 * between:
-            break
     return between
 
 

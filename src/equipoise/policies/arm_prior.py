@@ -81,7 +81,8 @@ class ArmPrior:
         Parameters
         ----------
         experiments : Experiment or ArmStats, one or more
-            Of published figures, give ``ArmStats.from_summary(counts, means, stds)``.
+            Of published figures, give ``ArmStats.from_summary(counts, means, stds)``. Arms with fewer than four rewards
+            are left out, and experiments with fewer than two other arms.
         weight : float, optional
             By default the number of their arms, less one per experiment and as far as they are not noise, from 1 to 10.
 
@@ -95,9 +96,11 @@ class ArmPrior:
         """
         if isinstance(experiments, ArmStats) or hasattr(experiments, "status"):
             raise InvalidInput.of("experiments", "must be a list of them, even of one", experiments)
-        found = [_figures(k, experiment) for k, experiment in enumerate(experiments)]
+        given = [_figures(k, experiment) for k, experiment in enumerate(experiments)]
+        found = [one for one in given if one is not None]
         if not found:
-            raise InvalidInput("experiments must have at least one experiment; got none")
+            expected = f"must have one with rewards that differ and two arms with {_FEWEST_REWARDS} rewards or more"
+            raise InvalidInput.of("experiments", f"{expected}; got {len(given)} without")
         spreads = _differences([_logarithms(one) for one in found if one.rate_of is None])
         means = _differences([_means(one, spreads.variance) for one in found])
         return cls(
@@ -199,8 +202,8 @@ class _Differences(NamedTuple):
     n_arms: float
 
 
-def _figures(place: int, experiment: ArmStats | Reports) -> _Figures:
-    """Return the figures of the arms of an experiment that have enough rewards."""
+def _figures(place: int, experiment: ArmStats | Reports) -> _Figures | None:
+    """Return the figures of the arms of an experiment that have enough rewards; None if they say nothing."""
     from equipoise.kernels.pooling import common_success
 
     with within("experiments", place):
@@ -211,14 +214,9 @@ def _figures(place: int, experiment: ArmStats | Reports) -> _Figures:
         else:
             raise InvalidInput(f"expected an Experiment, or the ArmStats of one; got {experiment!r}")
         enough = [row for row in rows if row[0] >= _FEWEST_REWARDS]
-        if len(enough) < 2:
-            raise InvalidInput(
-                f"needs two arms with {_FEWEST_REWARDS} rewards or more, to see how far apart they are; "
-                f"got {len(enough)} of {len(rows)}"
-            )
+        if len(enough) < 2 or not any(row[2] > 0 for row in enough):
+            return None
         pulls, mean, std = (np.array(column, dtype=np.float64) for column in zip(*enough, strict=True))
-        if not (std > 0).any():
-            raise InvalidInput("needs rewards that differ; got arms whose rewards are all the same")
         success = common_success(pulls.astype(np.int64), mean, std)
         return _Figures(pulls, mean, std, success or None)
 

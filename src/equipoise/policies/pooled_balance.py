@@ -184,15 +184,6 @@ class PooledBalance(DialPolicy):
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
         prior = self.prior
-        expected = (
-            {}
-            if prior is None
-            else {
-                "prior_weight": prior.weight,
-                "prior_means": prior.means_apart**2,
-                "prior_spreads": prior.spreads_apart**2,
-            }
-        )
         return Rule(
             kind=POOLED_BALANCE,
             floor_decay=self.floor_decay,
@@ -206,7 +197,9 @@ class PooledBalance(DialPolicy):
             pooling=int(self.pooling),
             caution=self.caution,
             exploration=self.curiosity,
-            **expected,
+            prior_weight=0.0 if prior is None else prior.weight,
+            prior_means=0.0 if prior is None else prior.means_apart**2,
+            prior_spreads=0.0 if prior is None else prior.spreads_apart**2,
         )
 
 
