@@ -40,21 +40,22 @@ def beliefs(stats, prior):
 
 
 def loss(logarithm, weight, prior, noise, value):
-    """Return minus twice the log posterior of a variance between arms, by its logarithm.
+    """Return minus twice the log posterior of a variance between arms, by its logarithm, for one or an array of these.
 
     The likelihood is that of the differences between the arms (restricted maximum likelihood), the prior a scaled
     inverse chi-square with `weight` degrees of freedom.
     """
     between = np.exp(logarithm)
-    precision = 1 / (noise + between)
-    centre = np.average(value, weights=precision)
-    likelihood = (precision * (value - centre) ** 2).sum() - np.log(precision).sum() + np.log(precision.sum())
+    precision = 1 / (noise + np.expand_dims(between, -1))
+    total = precision.sum(axis=-1)
+    centre = (precision * value).sum(axis=-1, keepdims=True) / np.expand_dims(total, -1)
+    likelihood = (precision * (value - centre) ** 2 - np.log(precision)).sum(axis=-1) + np.log(total)
     return likelihood + weight * (logarithm + prior / between)
 
 
 def likely_between(weight, prior, noise, value):
     grid = np.linspace(math.log(prior) - 12, math.log(prior) + 12, 600)
-    start = grid[np.argmin([loss(x, weight, prior, noise, value) for x in grid])]
+    start = grid[np.argmin(loss(grid, weight, prior, noise, value))]
     near = (start - 0.05, start + 0.05)
     return math.exp(optimize.minimize_scalar(loss, near, args=(weight, prior, noise, value), tol=1e-10).x)
 
@@ -102,7 +103,7 @@ def test_where_prior_and_rewards_contradict_each_other_the_larger_variance_is_be
         noise, value = rng.gamma(2, 0.05, n_arms), rng.normal(0, 1.0, n_arms)
         ours = math.log(expected_between(2.0, 0.001, noise, value))
         grid = np.linspace(math.log(0.001) - 3, math.log(0.001) + 15, 2_000)
-        losses = np.array([loss(x, 2.0, 0.001, noise, value) for x in grid])
+        losses = loss(grid, 2.0, 0.001, noise, value)
         modes = grid[1:-1][(losses[1:-1] < losses[:-2]) & (losses[1:-1] < losses[2:])]
         if modes.size > 1:
             assert ours == pytest.approx(modes[-1], abs=0.05)
