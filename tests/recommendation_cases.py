@@ -109,6 +109,9 @@ CASES: dict[str, Callable[[], Forecast]] = {
     ),
     "no control": lambda: _forecast({"precision": 0.06, "control": None}),
     "the control is best": lambda: _forecast({"precision": 0.06, "control": 1}),
+    "the control may be best": lambda: _forecast(
+        {"precision": 0.06}, means=np.stack([np.full(N, 0.5), np.where(np.arange(N) < 60, 0.52, 0.48)], axis=1)
+    ),
     "small rewards are good": lambda: _forecast(
         {"precision": 0.06, "direction": "minimise"}, shares=(EVEN, TILTED[::-1], STEEP[::-1])
     ),

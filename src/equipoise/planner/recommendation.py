@@ -257,9 +257,12 @@ def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     ours, theirs = way.worse_than_control, equal.worse_than_control
     if ours is None or theirs is None or not ours.high > 0 or question.control is None:
         return []
-    parts: Parts = {"ours": about(ours.median), "high": about(ours.high), "equal": about(theirs.median)}
+    compared = theirs.median if ours.median else theirs.high
+    parts: Parts = {"ours": about(ours.median), "high": about(ours.high), "equal": about(compared)}
     words = "About {ours} people get something worse than the control"
     words += "" if ours.low == ours.high else ", and at most {high} in {sure} of {of} experiments"
+    if ours.median == 0:
+        words = "At most {high} people get something worse than the control, in {sure} of {of} experiments"
     words += "." if way is equal else "; with equal shares {equal}."
     return [sentence("control", words, parts | {"sure": Part("9", 9), "of": Part("10", 10)})]
 
@@ -300,10 +303,12 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     found = [sentence("declare", template + ".", parts)]
     if choice.rest_width is not None and choice.rest >= 0.02 and question.precision is not None:
         missed, of = out_of(choice.rest)
+        rest = _near(choice.rest_width)
+        rest = width(choice.rest_width) if rest.value == question.precision else rest
         missing = "{missed} of {of} end without it, half of them with ±{rest} or better."
         if choice.rest_width <= question.precision:
             missing = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
-        found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
+        found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": rest}))
     if choice.precision is not None and question.precision is not None and choice.precision < 0.99 * question.precision:
         reached, of = out_of(choice.chance.value)
         finer = "You could ask for as little as ±{finer}: {reached} of {of} reach it"
