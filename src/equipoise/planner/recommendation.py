@@ -1,0 +1,490 @@
+"""Say in plain sentences which way to take, what it costs, what to declare and what to doubt, by stated rules.
+
+The way to take is the one with the largest gain of those that meet the goal by the deadline with the wanted probability
+and take at most 1.5 times as long as equal shares. Without a goal, it is the one with the largest gain of those whose
+widest interval at the end is at most that of equal shares with two thirds of the people. A gain that is less than two
+standard errors above 0 is none: then it is equal shares. The rest of the sentences say what follows from the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from equipoise.planner.figures import Range
+from equipoise.planner.question import Question
+from equipoise.planner.way_forecast import WayForecast
+from equipoise.planner.words import (
+    Part,
+    Sentence,
+    about,
+    day_of,
+    days,
+    number,
+    out_of,
+    percent,
+    sentence,
+    whole,
+    width,
+)
+
+if TYPE_CHECKING:
+    from equipoise.planner.forecast import Forecast
+    from equipoise.planner.sensitivity import Effect
+    from equipoise.planner.stopping_choice import StoppingChoice
+
+LONGEST = 1.5
+"""The way to take needs at most this many times the days of equal shares."""
+FREE = 1.02
+"""A way is free if it needs at most this many times the days of equal shares, or is within the errors."""
+CLEAR = 2.0
+"""Standard errors that make a difference clear."""
+__all__ = ["Sentence", "chosen_way", "recommendation"]
+
+Parts = dict[str, Part | str]
+
+
+def chosen_way(forecast: Forecast) -> WayForecast | None:
+    """Return the way to take by the rules; None if no way meets the goal by the deadline."""
+    question, equal = forecast.question, forecast.equal_shares
+    within_reach = [way for way in forecast.ways.values() if _is_within_reach(way, question)]
+    if not within_reach:
+        return None
+    ways = [way for way in within_reach if _is_quick(way, equal, question)] or [min(within_reach, key=_days)]
+    best = max(ways, key=lambda way: way.gain_per_100.median)
+    if best is not equal and best.gain_per_100.median <= CLEAR * best.gain_per_100.median_error:
+        return equal if equal in ways else min(ways, key=_days)
+    return best
+
+
+def _is_within_reach(way: WayForecast, question: Question) -> bool:
+    return not question.has_goal or way.chance.value >= question.sureness
+
+
+def _days(way: WayForecast) -> float:
+    return way.days.median
+
+
+def _is_quick(way: WayForecast, equal: WayForecast, question: Question) -> bool:
+    """Return whether a way takes at most 1.5 times the days of equal shares, or is as accurate as that in the end."""
+    if question.has_goal:
+        limit = equal.days.median
+        return not math.isfinite(limit) or way.days.median <= LONGEST * limit
+    limit = equal.widest.median
+    return not math.isfinite(limit) or way.widest.median <= math.sqrt(LONGEST) * limit
+
+
+def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
+    """Return the sentences, the most important first."""
+    way = chosen_way(forecast)
+    if way is None:
+        return (*_not_within_reach(forecast), *_doubts(forecast, forecast.equal_shares), *_source(forecast))
+    return (
+        _take(way),
+        *_goal(forecast, way),
+        *_gain(forecast, way),
+        *_control(forecast, way),
+        *_declare(forecast, way),
+        *_free(forecast, way),
+        *_next(forecast, way),
+        *_honesty(forecast, way),
+        *_doubts(forecast, way),
+        *_source(forecast),
+    )
+
+
+def _take(way: WayForecast) -> Sentence:
+    kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept is not None:
+        return sentence("way", "Keep {kept} of the information.", {"kept": percent(kept)})
+    if weight is not None:
+        return sentence("way", "Take weight {weight}.", {"weight": width(weight)})
+    return sentence("way", "Take {way}.", {"way": _called(way)})
+
+
+def _called(way: WayForecast) -> str:
+    return way.name if way.name == "equal shares" else f"'{way.name}'"
+
+
+def _way_words(way: WayForecast) -> tuple[str, Parts]:
+    """Return how a way is called in a sentence, as a template with its parts."""
+    kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept is not None:
+        return "keeping {kept} of the information", {"kept": percent(kept)}
+    if weight is not None:
+        return "weight {weight}", {"weight": width(weight)}
+    return "{way}", {"way": _called(way)}
+
+
+def _start(template: str) -> str:
+    """Begin a sentence with this template."""
+    return template if template.startswith("{") else template[0].upper() + template[1:]
+
+
+def _goal_words(question: Question) -> tuple[str, Parts]:
+    """Return what one will know, as a template with its parts."""
+    parts: Parts = {}
+    words = []
+    if question.precision is not None:
+        parts["precision"] = width(question.precision)
+        what = "every arm" if question.precision_of == "arms" else "every difference"
+        words.append(f"{what} to ±{{precision}}")
+    if question.margin is not None:
+        parts["margin"] = width(question.margin)
+        words.append("which arm is best" if not question.margin else "an arm that is best to within {margin}")
+    return " and ".join(words), parts
+
+
+def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    question, equal = forecast.question, forecast.equal_shares
+    if not question.has_goal:
+        parts: Parts = {"widest": width(way.widest.median), "equal": width(equal.widest.median)}
+        if not math.isfinite(way.widest.median):
+            return [sentence("goal", "There will be too few rewards for an interval of every arm.")]
+        words = "In the end you will know every arm to ±{widest}"
+        words += "." if way is equal or not math.isfinite(equal.widest.median) else "; with equal shares to ±{equal}."
+        return [sentence("goal", words, parts)]
+    known, parts = _goal_words(question)
+    words = f"You will know {known}"
+    if not math.isfinite(way.days.median):
+        return [sentence("goal", f"Fewer than half of the simulated experiments get to know {known}.", parts)]
+    parts |= {"people": about(way.people.median)}
+    words += " after about {people} people"
+    if question.has_calendar:
+        span, more = _span("days", way.days)
+        words += f": {span} days"
+        parts |= more
+        alone = way.luck_alone
+        if alone is not None and _is_wider(way.days, alone.days):
+            words += ", or {luck_low} to {luck_high} if your guesses are right"
+            parts |= {"luck_low": days(alone.days.low), "luck_high": days(alone.days.high)}
+        by = None if not math.isfinite(way.days_for_sure) else question.date_of(way.days_for_sure)
+        if by is not None:
+            sure, of = out_of(question.sureness)
+            words += "; {sure} of {of} by {by}"
+            parts |= {"sure": sure, "of": of, "by": day_of(by, question.start)}
+    found = [sentence("goal", words + ".", parts)]
+    if way is not equal:
+        if not math.isfinite(equal.days.median):
+            found.append(sentence("equal", "Most of the experiments with equal shares would not get there."))
+        elif question.has_calendar:
+            found.append(sentence("equal", "Equal shares would take {equal} days.", {"equal": days(equal.days.median)}))
+        else:
+            words = "Equal shares would take about {equal} people."
+            found.append(sentence("equal", words, {"equal": about(equal.people.median)}))
+    lag = way.last_reward_day.median - way.last_person_day.median
+    last = question.date_of(way.last_reward_day.median)
+    if question.has_calendar and lag >= 1.0 and last is not None:
+        found.append(sentence("last", "The last rewards come by {last}.", {"last": day_of(last, question.start)}))
+    return found
+
+
+def _span(name: str, found: Range) -> tuple[str, Parts]:
+    """Return a template for a range, which may have no end."""
+    parts: Parts = {name: days(found.median), f"{name}_low": days(found.low)}
+    if math.isfinite(found.high):
+        return f"{{{name}}} ({{{name}_low}} to {{{name}_high}})", parts | {f"{name}_high": days(found.high)}
+    return f"{{{name}}} ({{{name}_low}} or more)", parts
+
+
+def _is_wider(whole: Range, luck: Range) -> bool:
+    """Return whether guesses add noticeably to luck."""
+    if not (math.isfinite(luck.low) and math.isfinite(luck.high)):
+        return False
+    return not math.isfinite(whole.high) or whole.high - whole.low > 1.3 * (luck.high - luck.low)
+
+
+def _gain(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    question, equal = forecast.question, forecast.equal_shares
+    if way is equal:
+        gains = [other for other in forecast.ways.values() if other is not equal]
+        if gains and all(one.gain_per_100.median <= CLEAR * one.gain_per_100.median_error for one in gains):
+            return [sentence("gain", "If your guesses are right, no other way is clearly better for people.")]
+        return []
+    per, more = way.gain_per_100, "more" if question.direction == "maximise" else "less"
+    if question.is_yes_no:
+        more = "more" if question.direction == "maximise" else "fewer"
+        template = f"{{gain}} {more} of every {{hundred}} people{_outcome(question)} than with equal shares: some {{all}} in all ({{low}} to {{high}})."
+        parts: Parts = {"gain": _gain_part(per.median), "hundred": Part("100", 100)}
+        low, high = way.gain.low, way.gain.high
+        parts |= {"all": about(way.gain.median), "low": about(low), "high": about(high)}
+    else:
+        template = f"Each person gets {{gain}} {more} on average than with equal shares ({{low}} to {{high}}): {{all}} in all."
+        parts = {"gain": about(per.median / 100), "low": about(per.low / 100), "high": about(per.high / 100)}
+        parts |= {"all": about(way.gain.median)}
+    best: Parts = {"best": whole(100 * way.best_share.median), "hundred": Part("100", 100)}
+    best["equal"] = whole(100 * equal.best_share.median)
+    found = [
+        sentence("gain", template, parts),
+        sentence("best", "{best} of {hundred} get the best arm instead of {equal}.", best),
+    ]
+    if way.chance_worse is not None and way.chance_worse.value >= 0.05:
+        happened, of = out_of(way.chance_worse.value)
+        words = "In {happened} of {of} simulated experiments people do worse than with equal shares."
+        found.append(sentence("worse", words, {"happened": happened, "of": of}))
+    return found
+
+
+def _gain_part(value: float) -> Part:
+    return number(value, 1) if abs(value) >= 0.95 else about(value)
+
+
+def _outcome(question: Question) -> str:
+    return f" ('{question.outcome}')" if question.outcome else ""
+
+
+def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    question, equal = forecast.question, forecast.equal_shares
+    ours, theirs = way.worse_than_control, equal.worse_than_control
+    if ours is None or theirs is None or not ours.high > 0 or question.control is None:
+        return []
+    parts: Parts = {"ours": about(ours.median), "high": about(ours.high), "equal": about(theirs.median)}
+    words = "About {ours} people get something worse than the control, and up to {high} in {sure} of {of} experiments"
+    words += "." if way is equal else "; with equal shares {equal}."
+    return [sentence("control", words, parts | {"sure": Part("9", 9), "of": Part("10", 10)})]
+
+
+def _choice(forecast: Forecast, way: WayForecast) -> StoppingChoice | None:
+    return next((choice for choice in forecast.stopping if choice.way == way.name), None)
+
+
+def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    question, choice = forecast.question, _choice(forecast, way)
+    if choice is None:
+        return []
+    parts: Parts = {}
+    words = []
+    precision = question.precision if question.has_goal else choice.precision
+    if precision is not None:
+        parts["precision"] = width(precision)
+        words.append("precision {precision}")
+    if question.margin is not None:
+        parts["margin"] = width(question.margin)
+        words.append("a decision to within {margin}" if question.margin else "a decision")
+    if choice.budget is not None:
+        parts["budget"] = whole(choice.budget)
+        words.append("at most {budget} people")
+    limit = None if question.deadline_days is None else question.date_of(question.deadline_days - 1e-6)
+    if limit is not None:
+        parts["deadline"] = day_of(limit, question.start)
+        words.append("until {deadline}")
+    if not words:
+        return []
+    ended, of = out_of(way.chance.value if question.has_goal else choice.chance.value)
+    parts |= {"ended": ended, "of": of}
+    template = "Declare: " + ", ".join(words)
+    if precision is not None or question.margin is not None:
+        what = "the goal" if question.has_goal else "that precision"
+        in_time = "" if limit is None else " in time"
+        template += f": {{ended}} of {{of}} simulated experiments met {what}{in_time}"
+    found = [sentence("declare", template + ".", parts)]
+    if choice.rest_width is not None and choice.rest >= 0.02 and question.precision is not None:
+        missed, of = out_of(choice.rest)
+        words = "{missed} of {of} end without it, half of them with ±{rest} or better."
+        found.append(sentence("rest", words, {"missed": missed, "of": of, "rest": width(choice.rest_width)}))
+    finer = choice.precision is not None and question.precision is not None
+    if finer and choice.precision is not None and choice.precision < 0.99 * (question.precision or 0.0):
+        reached, of = out_of(choice.chance.value)
+        words = "You could ask for as little as ±{finer}: {reached} of {of} reach it in time."
+        found.append(sentence("finer", words, {"finer": width(choice.precision), "reached": reached, "of": of}))
+    return found
+
+
+def _free(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    """Say up to where the dial costs nothing."""
+    equal, question = forecast.equal_shares, forecast.question
+    if not question.has_goal or not math.isfinite(equal.days.median):
+        return []
+    free = [one for one in forecast.ways.values() if one is not equal and _is_free(one, equal) and _gains(one)]
+    if not free:
+        return []
+    most = max(free, key=lambda one: one.gain_per_100.median)
+    words, parts = _way_words(most)
+    if most is way:
+        time = "no day longer" if question.has_calendar else "no more people"
+        return [sentence("free", f"It is free: {time} than equal shares.")]
+    parts |= {"gain": _gain_part(abs(most.gain_per_100.median)), "hundred": Part("100", 100)}
+    if question.has_calendar:
+        parts["days"] = days(most.days.median)
+        return [sentence("free", f"{_start(words)} is free ({{days}} days) and gains {{gain}} per {{hundred}} people.", parts)]
+    parts["people"] = about(most.people.median)
+    return [sentence("free", f"{_start(words)} is free ({{people}} people) and gains {{gain}} per {{hundred}} people.", parts)]
+
+
+def _gains(way: WayForecast) -> bool:
+    return way.gain_per_100.median > CLEAR * way.gain_per_100.median_error
+
+
+def _is_free(way: WayForecast, equal: WayForecast) -> bool:
+    error = math.hypot(way.days.median_error, equal.days.median_error)
+    return way.days.median <= max(FREE * equal.days.median, equal.days.median + min(error, 0.05 * equal.days.median))
+
+
+def _next(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    """Say what the next larger gain costs."""
+    question = forecast.question
+    larger = [one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way]
+    larger = [one for one in larger if _gains(one)]
+    if not larger:
+        return []
+    following = min(larger, key=lambda one: one.gain_per_100.median)
+    words, parts = _way_words(following)
+    parts |= {"gain": _gain_part(following.gain_per_100.median), "hundred": Part("100", 100)}
+    gains = "gains {gain} per {hundred} people"
+    if not question.has_goal:
+        if not math.isfinite(following.widest.median):
+            return []
+        parts["widest"] = width(following.widest.median)
+        return [sentence("next", f"{_start(words)} {gains}, and ends with ±{{widest}}.", parts)]
+    if not math.isfinite(following.days.median):
+        return [sentence("next", f"{_start(words)} {gains}, but most experiments do not reach the goal.", parts)]
+    if question.has_calendar:
+        parts["days"] = days(following.days.median)
+        took = "takes {days} days"
+    else:
+        parts["people"] = about(following.people.median)
+        took = "takes about {people} people"
+    if following.chance.value < question.sureness:
+        met, of = out_of(following.chance.value)
+        parts |= {"met": met, "of": of}
+        took += " and meets the goal in {met} of {of}"
+    return [sentence("next", f"{_start(words)} {gains}, and {took}.", parts)]
+
+
+def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    """Say if intervals do not hold as often as they should, or if means are off."""
+    question, found = forecast.question, []
+    coverage, wanted = way.coverage, question.confidence
+    if coverage.value + CLEAR * coverage.error < wanted:
+        parts: Parts = {"held": whole(100 * coverage.value), "hundred": Part("100", 100), "wanted": number(100 * wanted, 1)}
+        words = "All intervals hold together in {held} of {hundred} simulated experiments at the stop, wanted were {wanted}"
+        if question.reward_range is None or None in question.reward_range:
+            words += ": declare a range of rewards, or ask for more confidence"
+        found.append(sentence("honesty", words + ".", parts))
+    for arm, bias in way.bias.items():
+        half = way.half_widths[arm].median
+        if math.isfinite(half) and abs(bias.value) > max(CLEAR * 1.5 * bias.error, 0.1 * half):
+            parts = {"bias": about(abs(bias.value)), "arm": f"'{arm}'"}
+            side = "below" if bias.value < 0 else "above"
+            found.append(sentence("bias", f"The mean of {{arm}} ends {{bias}} {side} the truth on average.", parts))
+    return found
+
+
+def _doubts(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    """Say which guess matters most for days, or else for the gain."""
+    own = [effect for effect in forecast.effects if effect.way == way.name]
+    for figure in ("days", "gain_per_100"):
+        effects = [effect for effect in own if effect.figure == figure]
+        if effects:
+            return [_doubt(effects[0], forecast.question)]
+    return []
+
+
+def _doubt(effect: Effect, question: Question) -> Sentence:
+    what, parts = _guess_words(effect)
+    if effect.figure == "days":
+        parts["change"] = days(abs(effect.change))
+        result = "{change} days " + ("longer" if effect.change > 0 else "less")
+    else:
+        parts |= {"change": _gain_part(abs(effect.change)), "hundred": Part("100", 100)}
+        result = f"a gain per {{hundred}} that is {{change}} {'larger' if effect.change > 0 else 'smaller'}"
+    return sentence("doubt", f"What you are least sure of: if {what}, {result}.", parts)
+
+
+def _guess_words(effect: Effect) -> tuple[str, Parts]:
+    """Return a guess that is off, in words.
+
+    Examples
+    --------
+    >>> from equipoise.planner.sensitivity import Effect
+    >>> effect = Effect(guess="arms.prize.rate", way="", figure="days", step=0.05, change=8, error=1, explained=0.5)
+    >>> words, parts = _guess_words(effect)
+    >>> words.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
+    "'prize' were 5 points better"
+    """
+    place, step = effect.guess.split("."), effect.step
+    last = place[-1]
+    arm = f"'{'.'.join(place[1:-1])}'" if place[0] == "arms" and len(place) > 2 else ""
+    parts: Parts = {"arm": arm}
+    if last == "rate":
+        parts["step"] = number(100 * step, 2)
+        return "the rate of {arm} were {step} points higher", parts
+    if last == "mean":
+        parts["step"] = about(step)
+        return "the mean of {arm} were {step} higher", parts
+    if last == "std":
+        parts["step"] = about(step)
+        return "the spread of {arm} were {step} larger", parts
+    if last == "per_day":
+        parts["step"] = about(step)
+        return "{step} more people came a day", parts
+    if "missing" in last:
+        parts["step"] = number(100 * step, 2)
+        of = " of {arm}" if arm else ""
+        return f"{{step}} points more of the rewards{of} were missing", parts
+    if "delay" in effect.guess or last in ("median", "nine_of_ten"):
+        parts["step"] = about(step / 3600.0)
+        of = " of {arm}" if arm else ""
+        return f"rewards{of} took {{step}} hours longer", parts
+    return f"'{effect.guess}' were {{step}} larger", parts | {"step": about(step)}
+
+
+def _not_within_reach(forecast: Forecast) -> list[Sentence]:
+    question, found = forecast.question, forecast.alternatives
+    known, parts = _goal_words(question)
+    limit = None if question.deadline_days is None else question.date_of(question.deadline_days - 1e-6)
+    by = ""
+    if limit is not None:
+        by, parts["deadline"] = " by {deadline}", day_of(limit, question.start)
+    elif question.has_calendar and question.deadline_days is not None:
+        by, parts["deadline"] = " within {deadline} days", days(question.deadline_days)
+    closest = max(forecast.ways.values(), key=lambda way: way.chance.value)
+    met, of = out_of(closest.chance.value)
+    parts |= {"met": met, "of": of}
+    subject = "±{precision}" if question.precision is not None and question.margin is None else f"To know {known}"
+    words = f"{subject} is not within reach{by}"
+    words += ": {met} of {of} simulated experiments get there at best." if closest.chance.value > 0 else "."
+    said = [sentence("reach", words, parts)]
+    if found is None:
+        return said
+    way = forecast.ways[found.way]
+    called, own = _way_words(way)
+    if found.reached is not None:
+        people = ""
+        if math.isfinite(way.stop_people.median):
+            people, own["people"] = "With about {people} people the", about(way.stop_people.median)
+        sure, of = out_of(question.sureness)
+        words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
+        said.append(sentence("closest", words, own | {"reached": width(float(f"{found.reached:.2g}")), "sure": sure, "of": of}))
+    options, parts = [], {}
+    if found.people_factor is not None:
+        options.append("take {factor} times as many people")
+        parts["factor"] = about(found.people_factor * (1 + 1e-9))
+    if found.arms is not None and found.arms_half_width is not None:
+        dropped = len(question.arms) - found.arms
+        options.append("drop {dropped} of the {arms} arms (about ±{arms_width})")
+        parts |= {"dropped": whole(dropped), "arms": whole(len(question.arms))}
+        parts["arms_width"] = width(float(f"{found.arms_half_width:.2g}"))
+    if found.precision is not None and found.chance is not None:
+        reached, of = out_of(found.chance)
+        parts |= {"precision": width(found.precision), "reached": reached, "of": of}
+        option = "ask for ±{precision} ({reached} of {of}"
+        date = None if found.days is None or not math.isfinite(found.days) else question.date_of(found.days)
+        if date is not None:
+            sure, sure_of = out_of(question.sureness)
+            option = "ask for ±{precision} ({sure} of {sure_of} by {date}"
+            parts |= {"date": day_of(date, question.start), "sure": sure, "sure_of": sure_of}
+        options.append(option + ")")
+    if question.margin is not None and question.precision is None:
+        options += ["take more people", "be content with an arm that is a little worse than the best"]
+    if options:
+        listed = ", ".join(options[:-1]) + (", or " if len(options) > 1 else "") + options[-1]
+        said.append(sentence("options", f"You could {listed}.", parts))
+    return said
+
+
+def _source(forecast: Forecast) -> list[Sentence]:
+    if forecast.by_formula:
+        return [sentence("source", "By formula, before the cost of learning.")]
+    n = forecast.replications + forecast.luck_replications
+    return [sentence("source", "From {n} simulated experiments of each way.", {"n": whole(n)})]
