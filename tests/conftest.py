@@ -56,6 +56,7 @@ collect_ignore = [
     "service_crowd.py",
     "service_runner.py",
     "store_worker.py",
+    "synthetic_paths.py",
     "tools.py",
 ]
 

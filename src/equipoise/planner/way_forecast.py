@@ -180,7 +180,8 @@ class Readings:
             return found[0] if len(found) == 1 else later(*found)
         look, part = self.at_end
         people = between(self.paths.assigned.sum(axis=-1).astype(np.float64), look, part)
-        return Passages(look, part, between(self.times, look, part), people)
+        seconds = np.minimum(between(self.times, look, part), self.paths.last_reward_seconds)
+        return Passages(look, part, seconds, people)
 
     @cached_property
     def in_time(self) -> BoolArray:
@@ -247,13 +248,35 @@ class Readings:
         return found
 
     @cached_property
-    def lag(self) -> FloatArray:
-        """Seconds from the last person to the last reward."""
-        arrived = self.paths.assigned.sum(axis=-1)
-        complete = (arrived < arrived[..., -1:]).sum(axis=-1)
-        latest = np.take_along_axis(self.times, np.minimum(complete, arrived.shape[-1] - 1)[..., None], axis=-1)[..., 0]
-        lag: FloatArray = np.maximum(self.paths.last_reward_seconds - latest, 0.0)
-        return lag
+    def last_person(self) -> FloatArray:
+        """Seconds until the last person comes, at the pace until the look before."""
+        people = self.paths.assigned.sum(axis=-1).astype(np.float64)
+        complete = (people < people[..., -1:]).sum(axis=-1)
+        before = between(people, complete, np.zeros(complete.shape))
+        start, end = (between(self.times, complete, np.full(complete.shape, part)) for part in (0.0, 1.0))
+        pace = np.where(start > 0, before / np.where(start > 0, start, 1.0), 0.0)
+        left = people[..., -1] - before
+        found: FloatArray = np.where(pace > 0, start + left / np.where(pace > 0, pace, 1.0), end)
+        return np.minimum(np.minimum(found, end), np.maximum(self.paths.last_reward_seconds, start))
+
+    @cached_property
+    def last_assigned(self) -> FloatArray:
+        """Seconds until the last person is assigned, if enrolment ends at the stop."""
+        found: FloatArray = np.minimum(between(self.times, *self.stop), self.last_person)
+        return found
+
+    @cached_property
+    def all_known(self) -> FloatArray:
+        """Seconds until the last reward comes, if enrolment ends at the stop: as long after the last person."""
+        lag = np.maximum(self.paths.last_reward_seconds - self.last_person, 0.0)
+        found: FloatArray = self.last_assigned + lag
+        return found
+
+    @cached_property
+    def ends(self) -> FloatArray:
+        """Seconds until the experiment ends: at the goal, or when all is known that will be."""
+        found: FloatArray = np.minimum(self.goal.seconds, self.all_known)
+        return found
 
     @cached_property
     def shortfall(self) -> FloatArray:
@@ -269,7 +292,7 @@ class Readings:
     @cached_property
     def days_if_longer(self) -> FloatArray:
         """Days until the goal if enrolment could go on for as long as it takes; for comparisons, not for promises."""
-        end = self.times[..., -1] * np.maximum(self.shortfall, 1.0)
+        end = self.last_person * np.maximum(self.shortfall, 1.0)
         return np.where(self.goal.is_met, self.goal.seconds, end) / SECONDS_A_DAY
 
 
@@ -296,7 +319,6 @@ def _way_forecast(
     question, paths = readings.question, readings.paths
     goal, stop = readings.goal, readings.stop
     days = goal.seconds[way] / SECONDS_A_DAY
-    stop_days = between(readings.times, *stop)[way] / SECONDS_A_DAY
     at_stop = readings.assigned_at(stop)[way]
     people = at_stop.sum(axis=-1)
     per_person = np.maximum(people, 1.0)
@@ -321,8 +343,8 @@ def _way_forecast(
         people=range_of(goal.people[way]),
         chance=share_of(readings.in_time[way]),
         days_for_sure=quantile(days, question.sureness),
-        last_person_day=range_of(stop_days),
-        last_reward_day=range_of(stop_days + readings.lag[way] / SECONDS_A_DAY),
+        last_person_day=range_of(readings.last_assigned[way] / SECONDS_A_DAY),
+        last_reward_day=range_of(readings.all_known[way] / SECONDS_A_DAY),
         stop_people=range_of(people),
         gain_per_100=range_of(100.0 * gain / per_person),
         gain=range_of(gain),
@@ -341,7 +363,7 @@ def _way_forecast(
         coverage=share_of(~is_missed.any(axis=-1)),
         bias={arm: mean_of(estimates[:, k] - paths.mean[:, k]) for k, arm in enumerate(question.arms)},
         most_pending=range_of(np.where(by_then, pending, 0).max(axis=-1).astype(np.float64)),
-        cost=_cost(question, people, stop_days),
+        cost=_cost(question, people, readings.ends[way] / SECONDS_A_DAY),
         bands=_bands(readings, way) if in_full else None,
         luck_alone=luck_alone,
     )

@@ -1,0 +1,237 @@
+"""Forecast by formula, while one types: expected shares at the guesses, and the intervals that so many rewards give.
+
+It is before the cost of learning: as if the policy knew the guesses to be right from the first person on. A simulation
+says what that costs, what luck adds, and what the intervals do while rewards are open.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from equipoise._types import FloatArray
+from equipoise.analysis.best_arm import loss_of_choosing, may_be_best
+from equipoise.analysis.evidence import Evidence
+from equipoise.analysis.multiplicity import arm_failures
+from equipoise.planner.figures import Mean, Range
+from equipoise.planner.forecast import Forecast
+from equipoise.planner.question import SECONDS_A_DAY, Question
+from equipoise.planner.refinement import question_of
+from equipoise.planner.trials import Way as SimulatedWay
+from equipoise.planner.way_forecast import WayForecast, compared
+from equipoise.stats import ArmStats
+
+if TYPE_CHECKING:
+    from equipoise.planner.plan import Plan
+    from equipoise.planner.world import World
+
+_STEPS = 22
+_MOST_PEOPLE = 1e9
+_UNKNOWN = Range(*[math.nan] * 6)
+_NO_MEAN = Mean(math.nan, math.nan)
+_MANY = 1_000_000
+
+
+def forecast_by_formula(plan: Plan) -> Forecast:
+    """Return the forecast of a plan by formula, without ranges.
+
+    Ways whose policy has no shares to steer towards are left out.
+    """
+    question = question_of(plan)
+    world, _ = plan.world(None)
+    calendar = _Calendar.of(plan, world)
+    ways, settings = {}, []
+    for place, way in enumerate(plan.ways):
+        shares = _shares(plan, SimulatedWay.of(plan.settings(way)), world)
+        if shares is None:
+            continue
+        settings.append(place)
+        ways[way.label] = _way(question, place, shares, world, calendar)
+    equal = settings.index(question.equal_shares)
+    question = replace(
+        question,
+        ways=tuple(ways),
+        settings=tuple(question.settings[place] for place in settings),
+        equal_shares=equal,
+    )
+    return Forecast(question=question, ways=ways, replications=0, by_formula=True, plan=plan)
+
+
+def _shares(plan: Plan, way: SimulatedWay, world: World) -> FloatArray | None:
+    """Return the shares that a way steers towards if the guesses are right, floors included."""
+    sign = way.configuration.sign
+    stats = ArmStats.from_summary(np.full(world.mean.size, _MANY), sign * world.mean, world.std)
+    return way.decider().target(stats)
+
+
+@dataclass(frozen=True)
+class _Calendar:
+    """When people come and rewards are known, on average."""
+
+    people: FloatArray
+    """Expected people until the end of each day, from 0 on."""
+    wait: float
+    """Days from a person to the reward that counts."""
+    answers: FloatArray
+    """Share of each arm's people whose reward comes."""
+
+    @classmethod
+    def of(cls, plan: Plan, world: World) -> _Calendar:
+        most = float(plan.most_people) if plan.most_people is not None else math.inf
+        people = np.minimum(np.concatenate([[0.0], np.cumsum(world.per_day)]), most)
+        rule = plan.rewards.rule
+        wait = float(np.max(world.delay)) if np.isfinite(world.delay).all() else math.inf
+        if getattr(rule, "hold", False) and rule.window_seconds is not None:
+            wait = rule.window_seconds
+        wait += 0.5 * world.batch_seconds
+        good = world.mean if plan.is_yes_no else np.full(world.mean.size, 0.5)
+        missing = good * world.missing_after_good + (1.0 - good) * world.missing_after_bad
+        if rule.has_default:
+            missing = np.zeros_like(missing)
+        return cls(people, wait / SECONDS_A_DAY, 1.0 - missing)
+
+    @property
+    def total(self) -> float:
+        """People until the end."""
+        return float(self.people[-1])
+
+    def days(self, people: float) -> float:
+        """Return after how many days so many have come; inf if never."""
+        if people > self.total * (1 + 1e-12):
+            return math.inf
+        return float(np.interp(people, self.people, np.arange(self.people.size)))
+
+    def people_by(self, days: float) -> float:
+        """Return how many have come after so many days."""
+        return float(np.interp(days, np.arange(self.people.size), self.people))
+
+
+def _evidence(question: Question, counted: FloatArray, world: World) -> Evidence:
+    return Evidence.from_summary(
+        counted, world.mean, world.std, reward_range=question.reward_range, tightest_at=question.tightest_at
+    )
+
+
+def _half_widths(question: Question, counted: FloatArray, world: World) -> FloatArray:
+    """Return the half-width of each arm's interval after so many rewards."""
+    delta, n_arms = 1.0 - question.confidence, counted.size
+    low, high = _evidence(question, counted, world).intervals(arm_failures(delta, n_arms, n_arms))
+    width = np.maximum(world.mean - low, high - world.mean)
+    return np.where(np.isfinite(width), width, math.inf)
+
+
+def _difference_widths(question: Question, counted: FloatArray, world: World) -> dict[str, float]:
+    from equipoise.kernels.arm_evidence import write_differences
+
+    pairs, failures = compared(question)
+    evidence = _evidence(question, counted, world)
+    first, second = (np.array([pair[side] for pair in pairs], np.int64) for side in (0, 1))
+    out = np.full((4, first.size), math.nan)
+    write_differences(evidence.moments, first, second, failures, False, out)
+    difference = world.mean[first] - world.mean[second]
+    width = np.nan_to_num(np.maximum(difference - out[0], out[1] - difference), nan=math.inf)
+    names = [f"{question.arms[a]} - {question.arms[b]}" for a, b in pairs]
+    return dict(zip(names, width.tolist(), strict=True))
+
+
+def _is_met(question: Question, counted: FloatArray, world: World) -> bool:
+    if question.precision is not None:
+        if question.precision_of == "arms":
+            widest = float(_half_widths(question, counted, world).max())
+        else:
+            widest = max(_difference_widths(question, counted, world).values(), default=math.inf)
+        if not widest <= question.precision:
+            return False
+    if question.margin is None:
+        return True
+    evidence, delta, up = _evidence(question, counted, world), 1.0 - question.confidence, question.sign > 0
+    if int(may_be_best(evidence, delta, larger_is_better=up).sum()) == 1:
+        return True
+    leader = int(np.argmax(question.sign * world.mean))
+    return bool(question.margin and loss_of_choosing(evidence, leader, delta, larger_is_better=up) <= question.margin)
+
+
+def _needed(question: Question, share: FloatArray, world: World) -> float:
+    """Return how many people with a known reward the goal takes."""
+
+    def met(people: float) -> bool:
+        return _is_met(question, np.maximum(people * share, 1e-9), world)
+
+    low, high = 1.0, _MOST_PEOPLE
+    if not (share > 0).all() or not met(high):
+        return math.inf
+    for _ in range(_STEPS):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if met(middle) else (middle, high)
+    return high
+
+
+def _way(question: Question, place: int, shares: FloatArray, world: World, calendar: _Calendar) -> WayForecast:
+    counted_share = shares * calendar.answers
+    days = people = math.inf
+    if question.has_goal:
+        last_needed = _needed(question, counted_share, world)
+        days = calendar.days(last_needed) + calendar.wait
+        people = calendar.people_by(days) if math.isfinite(days) else math.inf
+    else:
+        days, people = calendar.people.size - 1 + calendar.wait, calendar.total
+    limit = question.deadline_days
+    is_in_time = math.isfinite(days) and (limit is None or days <= limit)
+    by_then = calendar.total if limit is None else calendar.people_by(max(limit - calendar.wait, 0.0))
+    widths = _half_widths(question, np.maximum(by_then * counted_share, 1e-9), world)
+    at_end = np.maximum(calendar.total * counted_share, 1e-9)
+    differences = _difference_widths(question, at_end, world) if len(question.arms) <= 10 else {}
+    widest = float(widths.max())
+    if question.precision_of == "differences":
+        widest = max(_difference_widths(question, np.maximum(by_then * counted_share, 1e-9), world).values())
+    stop = people if math.isfinite(people) else calendar.total
+    advantage = question.sign * (world.mean - world.mean.mean())
+    per_person = float(shares @ advantage)
+    is_best = advantage == advantage.max()
+    best = float(shares[is_best].sum())
+    worse = None
+    if question.control is not None:
+        worse = _exactly(stop * float(shares[advantage < advantage[question.control]].sum()))
+    ended = calendar.days(stop) if math.isfinite(calendar.days(stop)) else calendar.people.size - 1.0
+    cost = None
+    if question.cost_per_person is not None or question.cost_per_day is not None:
+        until = days if math.isfinite(days) else ended + calendar.wait
+        cost = _exactly((question.cost_per_person or 0.0) * stop + (question.cost_per_day or 0.0) * until)
+    return WayForecast(
+        name=question.ways[place],
+        setting=question.setting(place),
+        replications=0,
+        days=_exactly(days),
+        people=_exactly(people),
+        chance=Mean(float(is_in_time), 0.0),
+        days_for_sure=math.nan,
+        last_person_day=_exactly(ended),
+        last_reward_day=_exactly(ended + calendar.wait),
+        stop_people=_exactly(stop),
+        gain_per_100=_exactly(100.0 * per_person),
+        gain=_exactly(stop * per_person),
+        gain_per_100_at_end=_exactly(100.0 * per_person),
+        gain_at_end=_exactly(calendar.total * per_person),
+        chance_worse=None,
+        best_share=_exactly(best),
+        best_people=_exactly(stop * best),
+        worse_than_control=worse,
+        shares={arm: _exactly(share) for arm, share in zip(question.arms, shares.tolist(), strict=True)},
+        widest=_exactly(widest),
+        half_widths={arm: _exactly(one) for arm, one in zip(question.arms, widths.tolist(), strict=True)},
+        differences={name: _exactly(one) for name, one in differences.items()},
+        names_best=_NO_MEAN,
+        names_within_margin=None,
+        coverage=_NO_MEAN,
+        bias={},
+        most_pending=_UNKNOWN,
+        cost=cost,
+    )
+
+
+def _exactly(value: float) -> Range:
+    """Return a figure without a range."""
+    return Range(value, value, value, 0.0, 0.0, 0.0)
