@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 from equipoise import checks, unit_lifecycle
 from equipoise.checks import checked_reward
 from equipoise.errors import Hint, InvalidInput
+from equipoise.quantities import duration_text
 from equipoise.serialization import Value
 
 LONGEST_WINDOW = 100 * 365 * 86_400.0
@@ -155,17 +155,3 @@ class DropUnit(MissingReward):
         """Return the rule in words."""
         late = "count" if self.late == "count" else "are only logged"
         return f"drop after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
-
-
-def duration_text(seconds: float) -> str:
-    """Format a duration in the largest unit that divides it.
-
-    Examples
-    --------
-    >>> duration_text(86_400), duration_text(5400), duration_text(0.5)
-    ('1 day', '90 minutes', '0.5 seconds')
-    """
-    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size and math.fmod(seconds, size) == 0:
-            return f"{seconds / size:,.0f} {unit}{'s' * (seconds != size)}"
-    return f"{seconds:g} second{'s' * (seconds != 1)}"
