@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise import checks, files
+from equipoise import files
 from equipoise.errors import InvalidInput, within
-from equipoise.experiment import (
-    Budget,
-    Deadline,
-    Decided,
-    DefaultReward,
-    DropUnit,
-    Experiment,
-    MissingReward,
-    Precision,
-    StoppingRule,
-    WaitForReward,
-)
+from equipoise.experiment import Budget, Deadline, Decided, Experiment, MissingReward, Precision, StoppingRule
 from equipoise.experiment.dial import DIAL, POLICY_DIAL
+from equipoise.experiment.missing_rewards import RULE_KEYS, missing_rule
 from equipoise.policies import Policy
-from equipoise.quantities import duration_seconds, read_percentages
+from equipoise.quantities import read_percentages
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
 if TYPE_CHECKING:
@@ -33,7 +22,6 @@ if TYPE_CHECKING:
 
 KEYS = ("name", "arms", *(key for key in Experiment.create.__kwdefaults__ or {} if key != "who"))
 """Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
-MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
 STOPPING_RULES: dict[str, tuple[Callable[..., StoppingRule], str]] = {
     "budget": (Budget, "units"),
     "deadline": (Deadline, "at"),
@@ -147,23 +135,8 @@ def _policy(data: dict[str, Any]) -> Policy:
 
 def _missing(table: Any) -> MissingReward:
     with within("missing", names={"window_seconds": "window", "reward": "value"}):
-        files.check_keys(table, ("rule", "value", "window", "window_seconds", "hold", "late"))
-        if "window" in table and "window_seconds" in table:
-            raise InvalidInput.of("window", "must be left out where window_seconds is given", table["window"])
-        rule = checks.one_of("rule", table.get("rule", "wait"), tuple(MISSING_RULES))
-        kind = MISSING_RULES[rule]
-        values = {key: table[key] for key in ("value", "hold", "late") if key in table}
-        for key in ("window", "window_seconds"):
-            if key in table:
-                values["window_seconds"] = duration_seconds(table[key], key)
-        fields = MissingReward.fields_of(kind.__name__)
-        for key in values:
-            if key not in fields:
-                raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
-        for key, field in fields.items():
-            if key not in values and field.default is dataclasses.MISSING:
-                raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
-        return kind(**values)
+        files.check_keys(table, RULE_KEYS)
+        return missing_rule(table)
 
 
 def _stopping(table: Any) -> list[StoppingRule]:

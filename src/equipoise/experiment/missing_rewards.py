@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from equipoise import checks, unit_lifecycle
 from equipoise.checks import checked_reward
 from equipoise.errors import Hint, InvalidInput
-from equipoise.quantities import duration_text
+from equipoise.quantities import duration_seconds, duration_text
 from equipoise.serialization import Value
 
 LONGEST_WINDOW = 100 * 365 * 86_400.0
@@ -155,3 +157,35 @@ class DropUnit(MissingReward):
         """Return the rule in words."""
         late = "count" if self.late == "count" else "are only logged"
         return f"drop after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
+
+
+MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
+"""Words for the rules, in files and options."""
+RULE_KEYS = ("rule", "value", "window", "window_seconds", "hold", "late")
+"""Keys of a table that describes a rule."""
+
+
+def missing_rule(table: Mapping[str, Any]) -> MissingReward:
+    """Return the rule that a table with some of `RULE_KEYS` describes.
+
+    Examples
+    --------
+    >>> missing_rule({"rule": "drop", "window": "2 days"})
+    DropUnit(window_seconds=172800.0)
+    """
+    if "window" in table and "window_seconds" in table:
+        raise InvalidInput.of("window", "must be left out where window_seconds is given", table["window"])
+    rule = checks.one_of("rule", table.get("rule", "wait"), tuple(MISSING_RULES))
+    kind = MISSING_RULES[rule]
+    values = {key: table[key] for key in ("value", "hold", "late") if key in table}
+    for key in ("window", "window_seconds"):
+        if key in table:
+            values["window_seconds"] = duration_seconds(table[key], key)
+    fields = MissingReward.fields_of(kind.__name__)
+    for key in values:
+        if key not in fields:
+            raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
+    for key, field in fields.items():
+        if key not in values and field.default is dataclasses.MISSING:
+            raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
+    return kind(**values)

@@ -108,7 +108,9 @@ class Guess:
         given: tuple[Any, Any, Any] = (self.value, self.low, self.high)
         if isinstance(self.value, str) and self.low is None and self.high is None:
             given = _parts(self.value)
-        value, low, high = (None if one is None else _number(name, one) for name, one in zip(_NAMES, given, strict=True))
+        value, low, high = (
+            None if one is None else _number(name, one) for name, one in zip(_NAMES, given, strict=True)
+        )
         scale = self.scale
         if scale == ANY and low is not None and high is not None and isinstance(given[1], str) and "%" in given[1]:
             scale = SHARE
@@ -175,7 +177,8 @@ class Guess:
             words = scale.words
             if at_ends and scale.low is not None:
                 words = f"at least {scale.low:g}" if scale.high is None else f"from {scale.low:g} to {scale.high:g}"
-            hint = f"{found.value:g} in a hundred is {found.value:g}%" if scale == SHARE and found.value > 1 else None
+            is_count = scale == SHARE and found.value > 1 and "%" not in str(given)
+            hint = f"{found.value:g} in a hundred is {found.value:g}%" if is_count else None
             raise InvalidInput.of(name, f"must be {words}", given, hint=hint)
         return found
 
@@ -221,17 +224,32 @@ class Guess:
 
     def times(self, factor: float) -> Guess:
         """Return the guess and its range, times a factor."""
-        ends = (None, None) if self.low is None or self.high is None else (self.low * factor, self.high * factor)
-        return Guess(self.value * factor, *ends, scale=self.scale)
+        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        return Guess(self.value * factor, low, high, self.scale)
 
     def plain(self) -> Any:
-        """Return the guess as a number, or as a table with guess, low and high."""
-        if self.low is None:
-            return self.value
-        return {"guess": self.value, "low": self.low, "high": self.high}
+        """Return the guess as a number or as a table; durations in words if those say them exactly."""
+        if self.low is None or self.high is None:
+            return self._plain(self.value)
+        return {"guess": self._plain(self.value), "low": self._plain(self.low), "high": self._plain(self.high)}
+
+    def _plain(self, value: float) -> float | str:
+        return plain_duration(value) if self.scale.is_duration else value
 
 
 _NAMES = ("guess", "low", "high")
+
+
+def plain_duration(seconds: float) -> float | str:
+    """Return a duration in words if they say it exactly, otherwise in seconds.
+
+    Examples
+    --------
+    >>> plain_duration(28_800), plain_duration(0.1 + 0.2)
+    ('8 hours', 0.30000000000000004)
+    """
+    text = quantities.duration_text(seconds)
+    return text if quantities.duration_seconds(text) == seconds else seconds
 
 
 def _parts(text: str) -> tuple[Any, Any, Any]:

@@ -28,7 +28,6 @@ from equipoise.planner.plan_parts import (
     Delay,
     Drift,
     Goals,
-    Part,
     People,
     PlannedArm,
     Rewards,
@@ -93,16 +92,17 @@ class Plan:
     (11712.0, ['equal shares', 'information kept 1', 'information kept 0.9'])
     >>> world, drawn = plan.world(0)
     >>> {path: round(value, 3) for path, value in drawn.items()}, world.mean.round(3)
+    ({'arms.prize.rate': 0.498}, array([0.3  , 0.498]))
     """
 
     arms: Any
     people: Any
-    rewards: Any = Rewards()
+    rewards: Any = None
     control: str | None = None
-    goals: Any = Goals()
+    goals: Any = None
     ways: Any = None
-    drift: Any = Drift()
-    costs: Any = Costs()
+    drift: Any = None
+    costs: Any = None
     title: str | None = None
     outcome: str | None = None
     seed: int = 1
@@ -150,7 +150,9 @@ class Plan:
                 rate = arm.rate if arm.rate is not None else _measured_rate(arm.rewards)
                 return dataclasses.replace(arm, rate=rate, rewards=None)
             if arm.rate is not None:
-                raise InvalidInput.of("rate", "must be left out: other arms have means, so all need one", arm.rate.plain())
+                raise InvalidInput.of(
+                    "rate", "must be left out: other arms have means, so all need one", arm.rate.plain()
+                )
             scale = scale_of(self.rewards.range)
             measured = None if arm.rewards is None else np.array(arm.rewards)
             mean, std = arm.mean, arm.std
@@ -177,7 +179,7 @@ class Plan:
         low, high = self.rewards.range or (None, None)
         if low is None and high is None:
             return
-        if high is None and low != 0 or low is None:
+        if low is None or (high is None and low != 0):
             raise InvalidInput.of(
                 "mean", "and std fit a range with both ends, [0, inf], or none", hint="or give the rewards of a pilot"
             )
@@ -194,13 +196,15 @@ class Plan:
         given = [(place, delay) for place, delay in delays if delay is not None]
         if not people.has_calendar:
             for place, delay in given:
-                raise InvalidInput.of("delay", "needs people.per_day: how many come meanwhile", delay.median.value).within(
-                    place
-                )
+                raise InvalidInput.of(
+                    "delay", "needs people.per_day: how many come meanwhile", delay.median.value
+                ).within(place)
             if rule.window_seconds is not None:
                 raise InvalidInput.of("window", "needs people.per_day: how many come meanwhile").within("rewards")
             if not math.isnan(self.rewards.batch_seconds):
-                raise InvalidInput.of("batches", "needs people.per_day to be daily", self.rewards.batches).within("rewards")
+                raise InvalidInput.of("batches", "needs people.per_day to be daily", self.rewards.batches).within(
+                    "rewards"
+                )
         days = self.enrolment_days
         for place, delay in given:
             if delay.median.value >= days * DAY and people.has_calendar:
@@ -251,7 +255,9 @@ class Plan:
             good = arm.rate.value if arm.rate is not None else 0.5
             if max(missing_by_outcome(missing.value, ratio, good)) > 1:
                 most = max(good + ratio * (1 - good), 1e-300) and ratio / (good + ratio * (1 - good))
-                words = f"must be at most {1 / most:.3g} with a missing_ratio of {ratio:g}, or all bad outcomes are missing"
+                words = (
+                    f"must be at most {1 / most:.3g} with a missing_ratio of {ratio:g}, or all bad outcomes are missing"
+                )
                 raise InvalidInput.of("missing", words, missing.value).within("rewards")
 
     def _check_ways(self) -> None:
@@ -318,11 +324,13 @@ class Plan:
 
     @cached_property
     def _enough_people(self) -> int:
-        goals, (low, high) = self.goals, self.reward_range or (None, None)
+        goals = self.goals
         width = goals.precision if goals.precision is not None else goals.margin
         if not width:
             hint = "give people.until, days or most, or goals.precision"
-            raise InvalidInput.of("until", "is missing: nothing says when the experiment ends", hint=hint).within("people")
+            raise InvalidInput.of("until", "is missing: nothing says when the experiment ends", hint=hint).within(
+                "people"
+            )
         pairs = goals.precision is None or goals.precision_of == "differences"
         spread = max(self._spread(arm) for arm in self.arms)
         n_arms = len(self.arms)
@@ -351,11 +359,10 @@ class Plan:
 
     def days_at(self, per_day: float | None) -> int:
         """Return how many days people are assigned at some pace."""
-        people, stated = self.people, self.people.enrolment_days
-        if not people.has_calendar:
-            return 1
-        if stated is not None:
-            return int(stated)
+        people: People = self.people
+        stated = people.enrolment_days
+        if stated is not None or not people.has_calendar:
+            return stated or 1
         most, pace = self.most_people or 0, per_day or 0.0
         # A random number of people may be less than expected: as many days as it takes almost surely.
         enough = most if people.exact else most + 5 * math.sqrt(most) + 5
@@ -370,7 +377,7 @@ class Plan:
     @property
     def expected_people(self) -> float:
         """How many people are expected, at the guesses."""
-        people = self.people
+        people: People = self.people
         if not people.has_calendar:
             return float(people.most)
         pace = 0.0 if people.per_day is None else people.per_day.value
@@ -380,13 +387,13 @@ class Plan:
     @property
     def deadline(self) -> datetime | None:
         """When the goal is to be reached, if dates say that."""
-        starts, stated = self.people.starts_at, self.goals.deadline
+        people: People = self.people
+        starts, stated = people.starts_at, self.goals.deadline
         if starts is None:
             return None
         if stated is not None:
-            days = (stated - self.people.first_day).days + 1
-            return starts + timedelta(days=days)
-        return self.people.deadline
+            return starts + timedelta(days=(stated - people.first_day).days + 1)
+        return people.deadline
 
     @property
     def deadline_seconds(self) -> float:
@@ -394,14 +401,15 @@ class Plan:
         deadline, starts = self.deadline, self.people.starts_at
         if deadline is not None and starts is not None:
             return (deadline - starts).total_seconds()
-        stated = self.people.enrolment_days
+        stated: int | None = self.people.enrolment_days
         return math.inf if stated is None else stated * DAY
 
     def way(self, label: str | Way) -> Way:
         """Return the way with this label."""
-        for way in self.ways:
-            if label in (way, way.label):
-                return way
+        found: Way
+        for found in self.ways:
+            if label in (found, found.label):
+                return found
         raise UnknownName(f"no way is called {label!r}; the ways are {', '.join(way.label for way in self.ways)}")
 
     # Worlds
@@ -521,7 +529,9 @@ class Plan:
         elif name == "another arm is best":
             ranked = np.argsort(means if self.rewards.direction == "minimise" else -means, kind="stable")
             best = int(ranked[0])
-            other = int(ranked[1]) if self.control in (None, self.arms[best].name) else self.arm_names.index(self.control)
+            other = (
+                int(ranked[1]) if self.control in (None, self.arms[best].name) else self.arm_names.index(self.control)
+            )
             means[[best, other]] = means[[other, best]]
         arms = tuple(
             dataclasses.replace(arm, **{key: value}) for arm, value in zip(self.arms, means.tolist(), strict=True)
@@ -532,7 +542,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data that JSON can hold."""
-        return json_plain(self.tables())
+        found: dict[str, Any] = json_plain(self.tables())
+        return found
 
     def tables(self) -> dict[str, Any]:
         """Return the plan as the tables of a file; dates stay dates."""
@@ -546,7 +557,8 @@ class Plan:
             if table:
                 found[name] = table
         found["arms"] = [
-            {"name": arm.name} | ({"control": True} if arm.name == self.control else {}) | arm.table() for arm in self.arms
+            {"name": arm.name} | ({"control": True} if arm.name == self.control else {}) | arm.table()
+            for arm in self.arms
         ]
         found["ways"] = [way.table() for way in self.ways]
         return found
@@ -564,7 +576,9 @@ class Plan:
         values = dict(data)
         arms = values["arms"]
         if isinstance(arms, list):
-            controls = [one["name"] for one in arms if isinstance(one, Mapping) and one.get("control") and "name" in one]
+            controls = [
+                one["name"] for one in arms if isinstance(one, Mapping) and one.get("control") and "name" in one
+            ]
             if len(controls) + ("control" in data) > 1:
                 raise InvalidInput.of("control", "must be one arm", ", ".join(map(str, controls)))
             if controls:

@@ -52,11 +52,11 @@ def parse_plan(text: str, source: str = "plan", *, folder: Path | None = None) -
     >>> plan = parse_plan(text)
     >>> plan.control, plan.arms[1].rate, parse_plan(plan.to_toml()) == plan
     ('plain', Guess(value=0.5, low=0.4, high=0.6), True)
-    >>> parse_plan(text.replace("60%", "600%"), "plan.toml")
+    >>> parse_plan(text.replace("40% to", "70% to"), "plan.toml")
     Traceback (most recent call last):
     ...
-    equipoise.errors.EquipoiseError: plan.toml: arms.prize.rate.high must be between 0 and 1, as one in ten lies beyond it; got 6.0
-    hint: move that end inwards, or give the guess without a range
+    equipoise.errors.EquipoiseError: plan.toml: arms.prize.rate.low must be less than high, which is 0.6; got 0.7
+    hint: turn them round: 0.6 to 0.7
     """
     data = files.parse_toml(text, source)
     with files.errors_in(source):
@@ -194,7 +194,10 @@ def _short_ways(ways: tuple[Way, ...]) -> dict[str, Any] | None:
         return None
     found: dict[str, Any] = {}
     for way in others:
-        for key, value in (("information_kept", _dial(way, "information_kept")), ("weights", _dial(way, "reward_weight"))):
+        for key, value in (
+            ("information_kept", _dial(way, "information_kept")),
+            ("weights", _dial(way, "reward_weight")),
+        ):
             if value is not None:
                 found.setdefault(key, []).append(value)
     about, difference = (_dial(others[0], key) for key in ("information_about", "smallest_difference"))

@@ -18,9 +18,9 @@ from equipoise._types import FloatArray
 from equipoise.checks import LARGEST_COUNT
 from equipoise.errors import InvalidInput, UnknownName, within
 from equipoise.experiment.configuration import DIRECTIONS
-from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
+from equipoise.experiment.missing_rewards import MISSING_RULES, RULE_KEYS, MissingReward, WaitForReward, missing_rule
 from equipoise.experiment.names import checked_new_name
-from equipoise.planner.guesses import ANY, DURATION, POSITIVE, SHARE, Guess, Scale
+from equipoise.planner.guesses import ANY, DURATION, POSITIVE, SHARE, Guess, Scale, plain_duration
 from equipoise.policies import Policy, Uniform
 from equipoise.policies.pooled_balance import recommended
 from equipoise.simulation.study_file import policies_from, policy_from_text
@@ -31,8 +31,7 @@ WEEK = 7
 LONGEST_DAYS = 36_525
 MOST_PEOPLE = 10**7
 """Most people that a plan may have: those of one simulated experiment are kept in memory."""
-_MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
-_RULE_KEYS = ("rule", "window", "hold", "late", "value")
+_RULE_NAMES = {"window_seconds": "window", "reward": "value"}
 _DAILY = re.compile(r"\s*daily(?:\s+at\s+(\d{1,2})(?::(\d{2}))?)?\s*")
 _EVERY = re.compile(r"\s*every\s+([\d,]+)(?:\s+people)?\s*")
 
@@ -101,8 +100,8 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _text(name: str, value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
         raise InvalidInput.of(name, "must be text", value)
     return value
 
@@ -356,7 +355,9 @@ class People(Part):
         if self.counts is not None:
             self._set(counts=self._checked_counts())
         elif self.per_day is None and self.most is None:
-            raise InvalidInput.of("per_day", "is missing", hint="say how many people come a day, or most: how many in all")
+            raise InvalidInput.of(
+                "per_day", "is missing", hint="say how many people come a day, or most: how many in all"
+            )
         if self.ramp is not None:
             ramp = quantities.duration_seconds(self.ramp, "ramp")
             self._set(ramp=checks.number_between("ramp", ramp, 0, LONGEST_DAYS * DAY, open_low=True))
@@ -373,9 +374,13 @@ class People(Part):
     def _checked_counts(self) -> tuple[float, ...]:
         for name in ("per_day", "weekdays", "ramp"):
             if getattr(self, name) is not None:
-                raise InvalidInput.of(name, "must be left out where counts say how many come each day", getattr(self, name))
+                raise InvalidInput.of(
+                    name, "must be left out where counts say how many come each day", getattr(self, name)
+                )
         if isinstance(self.counts, str):
-            raise InvalidInput.of("counts", "must be numbers, one for each day; read_plan reads them from a file", self.counts)
+            raise InvalidInput.of(
+                "counts", "must be numbers, one for each day; read_plan reads them from a file", self.counts
+            )
         counts = checks.non_negative("counts", self.counts)
         if not counts.any():
             raise InvalidInput.of("counts", "must not all be 0: nobody would come")
@@ -435,7 +440,7 @@ class People(Part):
     def starts_at(self) -> datetime | None:
         """When the first day begins."""
         if self.start is None or isinstance(self.start, datetime):
-            return cast("datetime | None", self.start)
+            return self.start
         return datetime.combine(self.start, time(), UTC)
 
     @property
@@ -516,7 +521,7 @@ class Rewards(Part):
     delay: Any = None
     missing: Any = 0.0
     missing_ratio: Any = 1.0
-    rule: MissingReward = WaitForReward()
+    rule: Any = None
     batches: Any = None
     rounded_to: float | None = None
     range: Any = None
@@ -532,12 +537,12 @@ class Rewards(Part):
         """Return rewards from a table, in which the rule's parameters stand beside it."""
         if isinstance(given, cls):
             return given
-        table = cls._checked_table(given, (*cls.keys(), *_RULE_KEYS[1:]))
-        rule = {key: table.pop(key) for key in _RULE_KEYS if key in table}
+        table = cls._checked_table(given, (*cls.keys(), *RULE_KEYS[1:]))
+        rule = {key: table.pop(key) for key in RULE_KEYS if key in table}
         if isinstance(rule.get("rule"), MissingReward) and len(rule) == 1:
             table |= rule
         elif rule:
-            with within("rewards"):
+            with within("rewards", names=_RULE_NAMES):
                 table["rule"] = missing_rule(rule)
         return cls(**table)
 
@@ -550,9 +555,12 @@ class Rewards(Part):
             range=_checked_range(self.range),
             rounded_to=_amount("rounded_to", self.rounded_to, open_low=True),
             batches=_checked_batches(self.batches),
+            rule=WaitForReward() if self.rule is None else self.rule,
         )
         if self.missing.value == 1:
-            raise InvalidInput.of("missing", "must be less than 100%: no reward would ever be known", self.missing.value)
+            raise InvalidInput.of(
+                "missing", "must be less than 100%: no reward would ever be known", self.missing.value
+            )
         if self.cap is not None:
             self._set(cap=checks.checked_reward(quantities.number(self.cap, "cap")))
         if not isinstance(self.rule, MissingReward):
@@ -573,36 +581,18 @@ class Rewards(Part):
     def table(self) -> dict[str, Any]:
         """Return what differs from the defaults as plain data."""
         found = super().table()
-        rule = found.pop("rule", None)
+        rule = found.pop("rule")
         if self.range is not None:
             found["range"] = [(-math.inf, math.inf)[k] if end is None else end for k, end in enumerate(self.range)]
-        if rule is not None:
+        if rule != WaitForReward():
             data = rule.to_dict()
-            found["rule"] = next(word for word, kind in _MISSING_RULES.items() if kind.__name__ == data["name"])
+            found["rule"] = next(word for word, kind in MISSING_RULES.items() if kind.__name__ == data["name"])
             default = {one.name: one.default for one in dataclasses.fields(rule)}
             for name, value in data.items():
                 if name != "name" and value != default[name]:
-                    found["window" if name == "window_seconds" else name] = value
+                    is_window = name == "window_seconds"
+                    found["window" if is_window else name] = plain_duration(value) if is_window else value
         return found
-
-
-def missing_rule(table: Mapping[str, Any]) -> MissingReward:
-    """Return the rule for missing rewards that a table describes: rule, window, hold, late and value."""
-    word = checks.one_of("rule", table.get("rule", "wait"), tuple(_MISSING_RULES))
-    kind = _MISSING_RULES[word]
-    fields = MissingReward.fields_of(kind.__name__)
-    values = {key: value for key, value in table.items() if key not in ("rule", "window")}
-    if "window" in table:
-        values["window_seconds"] = quantities.duration_seconds(table["window"], "window")
-    for key in values:
-        if key not in fields:
-            raise InvalidInput.of(key, f"must be left out: the rule {word} takes none", values[key])
-    for key, field in fields.items():
-        if key not in values and field.default is dataclasses.MISSING:
-            shown = "window" if key == "window_seconds" else key
-            raise InvalidInput.of(shown, f"is missing; the rule {word} needs it")
-    with within(names={"window_seconds": "window", "reward": "value"}):
-        return kind(**values)
 
 
 def _checked_range(given: Any) -> tuple[float | None, float | None] | None:
@@ -669,7 +659,9 @@ class Drift(Part):
                 per_week=quantities.fraction(self.per_week, "per_week"), step=quantities.fraction(self.step, "step")
             )
             if (self.step_on is None) != (self.step == 0):
-                name, words = ("step", "is missing") if self.step == 0 else ("step_on", "is missing: when the step comes")
+                name, words = (
+                    ("step", "is missing") if self.step == 0 else ("step_on", "is missing: when the step comes")
+                )
                 raise InvalidInput.of(name, words)
             if self.step_on is not None:
                 self._set(step_on=self._instant(self.step_on))
@@ -779,14 +771,14 @@ class Way(Part):
 
     _name = "ways"
     policy: Any
-    label: str = None  # type: ignore[assignment]
+    label: str = ""
     floor: Any = 0.0
     control_share: float = 0.0
     warm_up: int = 0
 
     def __post_init__(self) -> None:
         policy = self.policy if isinstance(self.policy, Policy) else _policy(self.policy)
-        label = _label(policy) if self.label is None else _text("label", self.label)
+        label = _text("label", self.label) or _label(policy)
         self._set(
             policy=policy,
             label=label,
@@ -819,6 +811,8 @@ class Way(Part):
 
 def _floor(given: Any) -> Any:
     if isinstance(given, Mapping):
+        if not given:
+            return 0.0
         return tuple((str(name), quantities.share(one, "floor")) for name, one in given.items())
     if isinstance(given, (list, tuple)):
         if given and all(isinstance(one, (list, tuple)) for one in given):
@@ -922,7 +916,11 @@ def _ways_of_table(table: Mapping[str, Any]) -> list[Way]:
         raise InvalidInput.of(next(iter(about)), "goes with information_kept", next(iter(about.values())))
     found: list[Way] = []
     for name, values, make in (
-        ("information_kept", kept, lambda share: Way.keeping(quantities.share(share, "information_kept"), **about, **shared)),
+        (
+            "information_kept",
+            kept,
+            lambda share: Way.keeping(quantities.share(share, "information_kept"), **about, **shared),
+        ),
         ("weights", table.get("weights"), lambda weight: Way.weighing(quantities.share(weight, "weights"), **shared)),
         ("policies", table.get("policies"), lambda policy: Way(policy=policy, **shared)),
     ):
