@@ -232,6 +232,30 @@ def _differences(
     return out[:2], p_values[0], p_values[1]
 
 
+def difference_ends(
+    evidence: Evidence,
+    names: Sequence[str],
+    *,
+    failure_probability: float,
+    control: str | None = None,
+    direction: str = "maximise",
+    n_first: int | None = None,
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Return the pairs that `compare` compares, first and second, and both ends of their differences.
+
+    Examples
+    --------
+    >>> evidence = Evidence.from_summary([400, 400], [0.1, 0.4], [0.3, 0.49], reward_range=(0, 1))
+    >>> *pair, low, high = difference_ends(evidence, ["plain", "prize"], failure_probability=0.05)
+    >>> low.round(3), high.round(3)
+    (array([-0.393]), array([-0.207]))
+    """
+    up = direction == "maximise"
+    _, first, second, failures = _pairs(evidence, list(names), failure_probability, control, None, n_first, up)
+    ends, _, _ = _differences(evidence, first, second, failures, False)
+    return first, second, ends[0], ends[1]
+
+
 def _ranks(
     evidence: Evidence,
     delta: float,

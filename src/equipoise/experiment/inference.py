@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise.analysis.best_arm import loss_of_choosing, may_be_best
-from equipoise.analysis.comparisons import checked_confidence, compare, finite, position, standing_sentence
+from equipoise.analysis.comparisons import (
+    checked_confidence,
+    compare,
+    difference_ends,
+    finite,
+    position,
+    standing_sentence,
+)
 from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
 from equipoise.analysis.report import Design, report_on
 from equipoise.errors import InvalidInput
@@ -22,6 +31,7 @@ if TYPE_CHECKING:
     from equipoise._types import FloatArray
     from equipoise.analysis.observations import Observations
     from equipoise.analysis.results import Comparison, Report
+    from equipoise.experiment.configuration import Configuration
     from equipoise.experiment.records import Status
     from equipoise.experiment.state import State
 
@@ -38,13 +48,18 @@ _FEWEST_TO_TUNE = 30
 def evidence_of(state: State) -> Evidence:
     """Return the evidence about the means of the arms, as rewards are reported."""
     configuration = state.configuration
-    budgets = [rule.units for rule in configuration.stopping if isinstance(rule, Budget)]
     return Evidence.of(
         state.stats,
         reward_range=configuration.counted_range,
         sign=configuration.sign,
-        tightest_at=max(_FEWEST_TO_TUNE, min(budgets) / state.n_first) if budgets else TIGHTEST_AT,
+        tightest_at=tightest_at(configuration, state.n_first),
     )
+
+
+def tightest_at(configuration: Configuration, n_first: int) -> float:
+    """Return the number of rewards per arm at which intervals are narrowest: what a budget leaves for each arm."""
+    budgets = [rule.units for rule in configuration.stopping if isinstance(rule, Budget)]
+    return max(_FEWEST_TO_TUNE, min(budgets) / n_first) if budgets else TIGHTEST_AT
 
 
 def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str, Any]:
@@ -58,27 +73,45 @@ def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str
         found["sentence"] = f"{len(remaining):,} of {len(state.names):,} arms may still be best."
     else:
         found["sentence"] = standing_sentence(evidence, state.names, remaining, delta, n_first, up)
-    if "most_lost" in read and (evidence.pulls > 0).any():
-        leader = int(np.nanargmax(configuration.sign * evidence.mean))
-        found["most_lost"] = finite(loss_of_choosing(evidence, leader, delta, larger_is_better=up))
+    if "most_lost" in read:
+        found["most_lost"] = leader_lost(configuration, evidence)
     if "widest_difference" in read:
-        found["widest_difference"] = _widest_difference(state, evidence)
+        retired = [name for name, arm_state in zip(state.names, state.arm_states, strict=True) if arm_state == RETIRED]
+        found["widest_difference"] = widest_difference(
+            configuration, state.names, evidence, n_first=n_first, retired=retired
+        )
     return found
 
 
-def _widest_difference(state: State, evidence: Evidence) -> float | None:
+def leader_lost(configuration: Configuration, evidence: Evidence) -> float | None:
+    """Return the most that choosing the arm with the best mean can cost; None while nothing can be said."""
+    if not (evidence.pulls > 0).any():
+        return None
+    leader, up = int(np.nanargmax(configuration.sign * evidence.mean)), configuration.direction == "maximise"
+    return finite(loss_of_choosing(evidence, leader, configuration.failure_probability, larger_is_better=up))
+
+
+def widest_difference(
+    configuration: Configuration, names: list[str], evidence: Evidence, *, n_first: int, retired: Collection[str] = ()
+) -> float | None:
     """Return the widest half-width of the differences between arms, retired ones aside; None while one is unknown."""
-    configuration = state.configuration
-    compared = _compared(state, evidence, {"control": configuration.control})
-    retired = {name for name, arm_state in zip(state.names, state.arm_states, strict=True) if arm_state == RETIRED}
-    widths = []
-    for pair in compared.differences:
-        if pair.arm in retired or pair.other in retired:
+    first, second, low, high = difference_ends(
+        evidence,
+        names,
+        failure_probability=configuration.failure_probability,
+        control=configuration.control,
+        direction=configuration.direction,
+        n_first=n_first,
+    )
+    widest = None
+    for a, b, least, most in zip(first.tolist(), second.tolist(), low.tolist(), high.tolist(), strict=True):
+        if names[a] in retired or names[b] in retired:
             continue
-        if pair.difference is None or pair.low is None or pair.high is None:
+        difference = float(evidence.mean[a] - evidence.mean[b])
+        if not all(map(math.isfinite, (difference, least, most))):
             return None
-        widths += [pair.difference - pair.low, pair.high - pair.difference]
-    return max(widths, default=None)
+        widest = max(difference - least, most - difference, -math.inf if widest is None else widest)
+    return widest
 
 
 def comparison_of(state: State, status: Status, given: dict[str, Any]) -> Comparison:
