@@ -81,17 +81,17 @@ def patiently(call):
 
 def acknowledge_before_commit(note):
     """Answer too early, and take a moment over the commit, so that hardly any kill misses it."""
-    write = module.write_plan
+    write = module.write_transition
 
-    def write_and_note(transaction, number, plan):
-        write(transaction, number, plan)
-        state = plan.state
-        for _, kind, _, _, unit, arm, _, reward, *_ in plan.events:
+    def write_and_note(transaction, number, made):
+        write(transaction, number, made)
+        state = made.state
+        for _, kind, _, _, unit, arm, _, reward, *_ in made.events:
             word = {"assigned": "asked", "rewarded": "told", "corrected": "corrected"}[kind]
             note(word, state.name, [(unit, state.names[arm] if kind == "assigned" else reward)])
         time.sleep(PAUSE)
 
-    module.write_plan = write_and_note
+    module.write_transition = write_and_note
 
 
 def fill_the_disk(url, results):

@@ -16,7 +16,7 @@ PAUSE = 0.03
 def answer_before_commit():
     """Let queues answer once everything is written and before it is committed."""
     under_way = threading.local()
-    write, write_plan = group_commit._Queue._write, module.write_plan
+    write, write_transition = group_commit._Queue._write, module.write_transition
 
     def noted_write(queue, batch):
         under_way.queue, under_way.batch = queue, batch
@@ -30,14 +30,14 @@ def answer_before_commit():
                 else:
                     one.answer.set_result(result)
 
-    def write_and_answer(transaction, number, plan):
-        write_plan(transaction, number, plan)
+    def write_and_answer(transaction, number, made):
+        write_transition(transaction, number, made)
         if hasattr(under_way, "queue"):
-            results = plan.results if under_way.batch[0].is_single else [plan.results]
+            results = made.results if under_way.batch[0].is_single else [made.results]
             under_way.queue._loop.call_soon_threadsafe(answer, under_way.batch, results)
             time.sleep(PAUSE)
 
-    group_commit._Queue._write, module.write_plan = noted_write, write_and_answer
+    group_commit._Queue._write, module.write_transition = noted_write, write_and_answer
 
 
 if __name__ == "__main__":

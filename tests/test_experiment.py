@@ -29,8 +29,8 @@ import equipoise as eq
 from equipoise.experiment import Ask, Correct, Finish, Settle, Tell
 from equipoise.experiment.configuration import checked_arms
 from equipoise.experiment.decider import Decider, restricted
-from equipoise.experiment.plan import plan
 from equipoise.experiment.state import State
+from equipoise.experiment.transitions import transition
 from equipoise.store import Store, sqlite
 from equipoise.testing.unit_contract import StoppedClock
 
@@ -390,13 +390,13 @@ def test_batches_of_any_size_give_what_single_requests_give(sequence, sizes, mis
     assert play([*pieces, rest]) == play([[one] for one in sequence])
 
 
-def test_planning_changes_nothing_it_was_given():
+def test_a_transition_changes_nothing_it_was_given():
     state = State("x", 0, configure())
     state.set_arms(ARMS, ["active"] * 3, [0.0] * 3)
-    planned = plan(state, {}, (), [Ask("a"), Tell("a", 1.0), Ask("b")], 5)
+    made = transition(state, {}, (), [Ask("a"), Tell("a", 1.0), Ask("b")], 5)
     assert (state.n_events, state.n_decisions, state.stats.n_assigned) == (0, 0, 0)
-    assert (planned.state.n_events, planned.state.n_decisions, len(planned.events)) == (3, 2, 3)
-    assert planned.touched == {0, 1}
+    assert (made.state.n_events, made.state.n_decisions, len(made.events)) == (3, 2, 3)
+    assert made.touched == {0, 1}
 
 
 def test_parquet_holds_the_same_as_csv(tmp_path):

@@ -153,14 +153,14 @@ def test_a_bad_request_gets_its_own_error_and_the_others_their_answers(bench):
 
 
 def test_an_error_nobody_expected_hits_only_the_request_that_causes_it(bench, monkeypatch, caplog):
-    plan = carrying_out.plan
+    transition = carrying_out.transition
 
     def poisoned(state, units, due, requests, *more):
         if any(getattr(request, "unit", None) == "poison" for request in requests):
             raise ZeroDivisionError("a bug")
-        return plan(state, units, due, requests, *more)
+        return transition(state, units, due, requests, *more)
 
-    monkeypatch.setattr(carrying_out, "plan", poisoned)
+    monkeypatch.setattr(carrying_out, "transition", poisoned)
     first = bench.hold_one()
     others = [bench.ask(unit) for unit in ("u0", "poison", "u1", "u2")]
     bench.wait_for(5)

@@ -75,6 +75,17 @@ from .pareto import Frontier as Frontier
 from .pareto import frontier as frontier
 from .pareto import weight_for_error as weight_for_error
 from .pareto import weight_for_reward as weight_for_reward
+from .planner import Costs as Costs
+from .planner import Delay as Delay
+from .planner import Drift as Drift
+from .planner import Goals as Goals
+from .planner import Guess as Guess
+from .planner import People as People
+from .planner import Plan as Plan
+from .planner import PlannedArm as PlannedArm
+from .planner import Rewards as Rewards
+from .planner import Way as Way
+from .planner import read_plan as read_plan
 from .policies import GAFS as GAFS
 from .policies import NARP as NARP
 from .policies import SARP as SARP

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from equipoise.cli.exit_codes import INTERRUPTED
-from equipoise.cli.options import AsCsv, AsJson, ChartFile, Quiet, check_chart, option, output_format, save_chart
+from equipoise.cli.options import (
+    FRACTION,
+    AsCsv,
+    AsJson,
+    ChartFile,
+    Quiet,
+    check_chart,
+    option,
+    output_format,
+    save_chart,
+)
 from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, note, open_experiment
 from equipoise.errors import InvalidInput
 
@@ -13,7 +23,8 @@ if TYPE_CHECKING:
     from equipoise.analysis.results import Comparison
 
 Confidence = Annotated[
-    float | None, option("--confidence", "Analysis", "P", "Of all differences together; 0.95 unless declared.")
+    float | None,
+    option("--confidence", "Analysis", "P", "Of all differences together; 95% unless declared.", parser=FRACTION),
 ]
 Control = Annotated[
     str | None, option("--control", "Analysis", "ARM", "Compare the others with this arm; the declared control.")

@@ -11,6 +11,8 @@ from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED
 from equipoise.cli.options import (
+    COUNT,
+    FRACTION,
     AsJson,
     HalfWidth,
     InformationAbout,
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
 
 
 RewardWeight = Annotated[
-    float | None, option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:")
+    float | None,
+    option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:", parser=FRACTION),
 ]
 
 
@@ -78,19 +81,27 @@ def create(
         int | None, option("--warm-up", "Experiment", "N", "Units every arm gets first, in random order.")
     ] = None,
     most_units: Annotated[
-        int | None, option("--most-units", "Experiment", "N", "Hard limit: nobody is assigned after this many units.")
+        int | None,
+        option(
+            "--most-units", "Experiment", "N", "Hard limit: nobody is assigned after this many units.", parser=COUNT
+        ),
     ] = None,
     floor: Annotated[
-        str | None, option("--floor", "Experiment", "X", "Share kept for every arm; or one per arm, as 0.1,0,0.")
+        str | None, option("--floor", "Experiment", "X", "Share kept for every arm, as 5%; or one per arm, as 10%,0,0.")
     ] = None,
     control: Annotated[str | None, option("--control", "Experiment", "ARM", "The control arm.")] = None,
     control_share: Annotated[
-        float | None, option("--control-share", "Experiment", "X", "Share kept for the control arm.")
+        float | None,
+        option("--control-share", "Experiment", "X", "Share kept for the control arm, as 10%.", parser=FRACTION),
     ] = None,
     failure_probability: Annotated[
         float | None,
         option(
-            "--failure-probability", "Experiment", "P", "One minus the confidence of the intervals; 0.05 by default."
+            "--failure-probability",
+            "Experiment",
+            "P",
+            "One minus the confidence of the intervals; 5% by default.",
+            parser=FRACTION,
         ),
     ] = None,
     covariates: Annotated[
@@ -118,23 +129,30 @@ def create(
         float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")
     ] = None,
     window: Annotated[
-        str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 7d, 36h, 90 (s).")
+        str | None, option("--window", "Rewards", "TIME", "How long rewards may take: 2 days, 36h, 90 (s).")
     ] = None,
     hold: Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")] = False,
     late: Annotated[
         str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count (the default) or ignore.")
     ] = None,
-    budget: Annotated[int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.")] = None,
+    budget: Annotated[
+        int | None, option("--budget", "Stopping rules, reported only", "N", "This many units.", parser=COUNT)
+    ] = None,
     deadline: Annotated[
         str | None, option("--deadline", "Stopping rules, reported only", "TIME", "As 2027-06-30T18:00:00+02:00.")
     ] = None,
     precision: Annotated[
-        float | None, option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.")
+        float | None,
+        option("--precision", "Stopping rules, reported only", "X", "Every arm known to within X.", parser=FRACTION),
     ] = None,
     precision_of_differences: Annotated[
         float | None,
         option(
-            "--precision-of-differences", "Stopping rules, reported only", "X", "Every difference known to within X."
+            "--precision-of-differences",
+            "Stopping rules, reported only",
+            "X",
+            "Every difference known to within X.",
+            parser=FRACTION,
         ),
     ] = None,
     decided: Annotated[
@@ -144,6 +162,7 @@ def create(
             "Stopping rules, reported only",
             "X",
             "The best arm is known, or the best so far is worse by at most X; 0 for the former only.",
+            parser=FRACTION,
         ),
     ] = None,
     store: StoreUrl = DEFAULT_STORE,
@@ -319,7 +338,7 @@ ArmName = Annotated[str, typer.Argument(metavar="ARM", help="The arm.", show_def
 def add_arm(
     name: ExperimentName,
     arm: ArmName,
-    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it.")] = 0.0,
+    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it, as 5%.", parser=FRACTION)] = 0.0,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -363,7 +382,10 @@ def _print_arm(experiment: "Experiment", arm: str, as_json: bool) -> None:
 
 
 NewWeight = Annotated[
-    float, typer.Argument(metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False)
+    float,
+    typer.Argument(
+        metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
+    ),
 ]
 
 
@@ -420,7 +442,9 @@ def what_if(
     name: ExperimentName,
     reward_weight: Annotated[
         float | None,
-        typer.Argument(metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False),
+        typer.Argument(
+            metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
+        ),
     ] = None,
     information_kept: InformationKept = None,
     information_about: InformationAbout = None,

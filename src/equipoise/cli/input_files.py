@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from equipoise import checks, files
+from equipoise import files
 from equipoise.errors import InvalidInput, within
-from equipoise.experiment import (
-    Budget,
-    Deadline,
-    Decided,
-    DefaultReward,
-    DropUnit,
-    Experiment,
-    MissingReward,
-    Precision,
-    StoppingRule,
-    WaitForReward,
-)
+from equipoise.experiment import Budget, Deadline, Decided, Experiment, MissingReward, Precision, StoppingRule
 from equipoise.experiment.dial import DIAL, POLICY_DIAL
+from equipoise.experiment.missing_rewards import RULE_KEYS, missing_rule
 from equipoise.policies import Policy
+from equipoise.quantities import read_percentages
 from equipoise.simulation.study_file import policies_from, policy_from_text
 
 if TYPE_CHECKING:
@@ -33,7 +22,6 @@ if TYPE_CHECKING:
 
 KEYS = ("name", "arms", *(key for key in Experiment.create.__kwdefaults__ or {} if key != "who"))
 """Keys that a file may have; as in `Experiment.create`, except for `missing`, `stopping` and `policy`."""
-MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
 STOPPING_RULES: dict[str, tuple[Callable[..., StoppingRule], str]] = {
     "budget": (Budget, "units"),
     "deadline": (Deadline, "at"),
@@ -49,9 +37,13 @@ _INSTEAD_OF = {
     "half_width": ("reward_weight", "information_kept", "smallest_difference"),
 }
 """Keys of a file about the dial that no longer count where an option sets it in another way."""
-_DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*")
-_SECONDS = {"": 1, "s": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
-_SECONDS |= {"d": 86_400, "day": 86_400, "w": 604_800, "week": 604_800}
+_SHARES = frozenset(
+    (
+        *("reward_weight", "information_kept", "smallest_difference", "half_width"),
+        *("floor", "control_share", "failure_probability", "precision", "precision_of_differences", "decided"),
+    )
+)
+"""Keys whose values may be percentages, in the tables of a file too."""
 
 
 class Description:
@@ -59,6 +51,8 @@ class Description:
 
     def __init__(self, path: Path | None, given: dict[str, Any]) -> None:
         data = {} if path is None else files.parse_toml(files.read_text(path), str(path))
+        texts = {key: data[key] for key in ("name", "metadata") if key in data}
+        data = read_percentages(data, _SHARES) | texts
         for table in ("missing", "stopping", "metadata"):
             if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
                 given = given | {table: data[table] | given[table]}
@@ -74,24 +68,6 @@ class Description:
             return _created(experiments, self._data)
         with files.errors_in(str(self._path), unless=self._given):
             return _created(experiments, self._data)
-
-
-def duration(value: Any) -> float:
-    """Parse a duration: a number of seconds, or text with a unit.
-
-    Examples
-    --------
-    >>> duration("7 days"), duration("36h"), duration(90), duration("1.5 min")
-    (604800.0, 129600.0, 90.0, 90.0)
-    """
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    unit = found[2].lower() if found else ""
-    seconds = _SECONDS.get(unit, _SECONDS.get(unit.removesuffix("s")))
-    if found is None or seconds is None:
-        raise InvalidInput.of("window", "must be a duration such as 7 days, 36h or 90 (seconds)", value)
-    return float(found[1]) * seconds
 
 
 def _created(experiments: StoredExperiments | Client, data: dict[str, Any]) -> Experiment:
@@ -159,20 +135,8 @@ def _policy(data: dict[str, Any]) -> Policy:
 
 def _missing(table: Any) -> MissingReward:
     with within("missing", names={"window_seconds": "window", "reward": "value"}):
-        files.check_keys(table, ("rule", "value", "window", "hold", "late"))
-        rule = checks.one_of("rule", table.get("rule", "wait"), tuple(MISSING_RULES))
-        kind = MISSING_RULES[rule]
-        values = {key: table[key] for key in ("value", "hold", "late") if key in table}
-        if "window" in table:
-            values["window_seconds"] = duration(table["window"])
-        fields = MissingReward.fields_of(kind.__name__)
-        for key in values:
-            if key not in fields:
-                raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
-        for key, field in fields.items():
-            if key not in values and field.default is dataclasses.MISSING:
-                raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
-        return kind(**values)
+        files.check_keys(table, RULE_KEYS)
+        return missing_rule(table)
 
 
 def _stopping(table: Any) -> list[StoppingRule]:

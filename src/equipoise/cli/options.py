@@ -1,27 +1,66 @@
 """Options that several commands share, and parsers for their values."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from equipoise import quantities
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
     from equipoise.terminal import Format
 
 
-def option(name: str, panel: str, metavar: str | None, text: str, envvar: str | None = None) -> Any:
+def option(
+    name: str,
+    panel: str,
+    metavar: str | None,
+    text: str,
+    envvar: str | None = None,
+    parser: Callable[[str], Any] | None = None,
+) -> Any:
     """Return an option; the help text lists it under the heading `panel`."""
-    return typer.Option(name, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False)
+    return typer.Option(
+        name, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False, parser=parser
+    )
 
 
-ArmsFile = Annotated[str | None, option("--arms", "Arms", "FILE", "CSV with columns arm, mean, std; - reads stdin.")]
+def _written(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a parser of an option from one of `quantities`; its errors are those of the command line."""
+
+    def parse(text: Any) -> Any:
+        try:
+            return read(text)
+        except InvalidInput as error:
+            raise typer.BadParameter(f"{error.expected}; got {text!r}") from None
+
+    parse.__name__ = read.__name__
+    return parse
+
+
+FRACTION = _written(quantities.fraction)
+"""Parser of numbers that may be written in percent; what they are for checks their range."""
+COUNT = _written(quantities.whole_number)
+"""Parser of whole numbers, with or without commas between thousands."""
+SECONDS = _written(quantities.duration_seconds)
+"""Parser of durations."""
+
+
+ArmsFile = Annotated[
+    str | None, option("--arms", "Arms", "FILE", "CSV with columns arm, mean, std, or arm, rate; - reads stdin.")
+]
+Rates = Annotated[
+    str | None, option("--rates", "Arms", "10%,12%", "Instead of --mean and --std: rates of yes/no rewards.")
+]
 Mean = Annotated[str | None, option("--mean", "Arms", "1,2,3", "Mean rewards of the arms.")]
 Std = Annotated[str | None, option("--std", "Arms", "1,1,1", "Standard deviations of the arms' rewards.")]
 Name = Annotated[str | None, option("--name", "Arms", "A,B,C", "Names of the arms, if not 1, 2, ...")]
-Floor = Annotated[str, option("--floor", "Goal", "X", "Smallest share of every arm; or one per arm, as 0.1,0,0.")]
+Floor = Annotated[
+    str, option("--floor", "Goal", "X", "Smallest share of every arm, as 2%; or one per arm, as 10%,0,0.")
+]
 AsJson = Annotated[bool, option("--json", "Output", None, "Print one JSON object, at full precision.")]
 AsCsv = Annotated[bool, option("--csv", "Output", None, "Print CSV, at full precision.")]
 Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
@@ -33,7 +72,8 @@ InformationKept = Annotated[
         "--information-kept",
         "Dial",
         "Q",
-        "As accurate as the best design with this share of the units: 1 is accuracy only.",
+        "As accurate as the best design with this share of the units, as 70%: 100% is accuracy only.",
+        parser=FRACTION,
     ),
 ]
 InformationAbout = Annotated[
@@ -42,14 +82,27 @@ InformationAbout = Annotated[
 ]
 SmallestDifference = Annotated[
     float | None,
-    option("--smallest-difference", "Dial", "X", "For best-arm: smaller differences of means count as this."),
+    option(
+        "--smallest-difference",
+        "Dial",
+        "X",
+        "For best-arm: smaller differences of means count as this.",
+        parser=FRACTION,
+    ),
 ]
 HalfWidth = Annotated[
     float | None,
-    option("--half-width", "Dial", "X", "Or a goal: every arm known to within X after --units, or their average."),
+    option(
+        "--half-width",
+        "Dial",
+        "X",
+        "Or a goal: every arm known to within X after --units, or their average.",
+        parser=FRACTION,
+    ),
 ]
 Units = Annotated[
-    int | None, option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.")
+    int | None,
+    option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.", parser=COUNT),
 ]
 
 
@@ -80,5 +133,5 @@ def floor_shares(text: str) -> float | tuple[float, ...]:
     """Parse one floor for all arms, or one per arm."""
     from equipoise.arm_tables import numbers
 
-    lowest = numbers("floor", text)
+    lowest = numbers("floor", text, percent=True)
     return lowest if len(lowest) > 1 else lowest[0]

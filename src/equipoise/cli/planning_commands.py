@@ -10,6 +10,8 @@ import typer
 
 from equipoise.cli.exit_codes import FAILURE, INTERRUPTED
 from equipoise.cli.options import (
+    COUNT,
+    FRACTION,
     ArmsFile,
     AsCsv,
     AsJson,
@@ -21,6 +23,7 @@ from equipoise.cli.options import (
     Mean,
     Name,
     Quiet,
+    Rates,
     SmallestDifference,
     Std,
     Units,
@@ -43,9 +46,11 @@ def allocate(
     arms: ArmsFile = None,
     mean: Mean = None,
     std: Std = None,
+    rates: Rates = None,
     name: Name = None,
     reward_weight: Annotated[
-        float | None, option("--reward-weight", "Goal", "W", "The dial: 0 is accuracy only, 1 reward only.")
+        float | None,
+        option("--reward-weight", "Goal", "W", "The dial: 0 is accuracy only, 1 reward only.", parser=FRACTION),
     ] = None,
     error: Annotated[
         float | None, option("--error", "Goal", "X", "Instead of a weight: the most reward at this error.")
@@ -73,7 +78,7 @@ def allocate(
     goals |= {"information_kept": information_kept, "half_width": half_width}
     details = {"information_about": information_about, "smallest_difference": smallest_difference, "units": units}
     goal, lowest = _goal(goals, details), floor_shares(floor)
-    known = arm_tables.chosen_arms(arms, mean, std, name)
+    known = arm_tables.chosen_arms(arms, mean, std, name, rates)
     terminal.announce_compiling()
     dial = _dial(known, lowest, *goal, {name: value for name, value in details.items() if value is not None})
     record = charts.allocation_record(known.mean, known.std, **dial, floor=lowest, horizon=horizon, arms=known.arms)
@@ -133,6 +138,7 @@ def frontier(
     arms: ArmsFile = None,
     mean: Mean = None,
     std: Std = None,
+    rates: Rates = None,
     name: Name = None,
     reward_weights: Annotated[
         str | None, option("--weights", "Goal", "0,0.5,1", "Reward weights to solve for.")
@@ -151,7 +157,7 @@ def frontier(
     output = output_format(as_json, as_csv)
     check_chart(chart)
     grid, lowest = _grid(reward_weights, points), floor_shares(floor)
-    known = arm_tables.chosen_arms(arms, mean, std, name)
+    known = arm_tables.chosen_arms(arms, mean, std, name, rates)
     terminal.announce_compiling()
     curve = pareto.frontier(known.mean, known.std, reward_weights=grid, floor=lowest)
     if chart is not None:
@@ -167,7 +173,7 @@ def _grid(weights: str | None, points: int | None) -> tuple[float, ...]:
     if weights is not None and points is not None:
         raise InvalidInput("give --weights or --points; got both")
     if weights is not None:
-        return numbers("reward_weights", weights)
+        return numbers("reward_weights", weights, percent=True)
     n_points = 11 if points is None else points
     if n_points < 2:
         raise InvalidInput.of("points", "must be at least 2", n_points)
@@ -188,6 +194,7 @@ def simulate(
     arms: ArmsFile = None,
     mean: Mean = None,
     std: Std = None,
+    rates: Rates = None,
     reward_weight: Annotated[
         str | None,
         option("--reward-weight", "Study", "W,W", "Weights for policies that take one and have none of their own."),
@@ -207,7 +214,7 @@ def simulate(
         str | None, option("--horizon", "Study", "N,N", "Pulls per replication; several are swept.")
     ] = None,
     replications: Annotated[
-        int | None, option("--replications", "Study", "N", "How often each policy plays; 100 by default.")
+        int | None, option("--replications", "Study", "N", "How often each policy plays; 100 by default.", parser=COUNT)
     ] = None,
     seed: Annotated[
         int | None, option("--seed", "Study", "N", "The same seed gives the same rewards; 0 by default.")
@@ -217,7 +224,13 @@ def simulate(
     ] = None,
     report_weight: Annotated[
         float | None,
-        option("--report-weight", "Study", "W", "Weight of the regret in the table; each policy's own by default."),
+        option(
+            "--report-weight",
+            "Study",
+            "W",
+            "Weight of the regret in the table; each policy's own by default.",
+            parser=FRACTION,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -253,11 +266,13 @@ def simulate(
     check_chart(chart)
     given = {
         "policies": [simulation.policy_from_text(text) for text in policies] if policies else None,
-        "arms": _arms(arms, mean, std),
-        "reward_weight": None if reward_weight is None else list(arm_tables.numbers("reward_weight", reward_weight)),
+        "arms": _arms(arms, mean, std, rates),
+        "reward_weight": None
+        if reward_weight is None
+        else list(arm_tables.numbers("reward_weight", reward_weight, percent=True)),
         "information_kept": None
         if information_kept is None
-        else list(arm_tables.numbers("information_kept", information_kept)),
+        else list(arm_tables.numbers("information_kept", information_kept, percent=True)),
         "information_about": None if information_about is None else information_about.split(","),
         "forcing": None if forcing is None else list(arm_tables.numbers("forcing", forcing)),
         "horizon": _steps("horizon", horizon),
@@ -305,13 +320,15 @@ def simulate(
         save_chart(curves_chart(sweep_curves(results, report_weight=known.report_weight)), chart)
 
 
-def _arms(file: str | None, mean: str | None, std: str | None) -> dict[str, Any] | None:
+def _arms(file: str | None, mean: str | None, std: str | None, rates: str | None) -> dict[str, Any] | None:
     from equipoise import arm_tables
 
-    if (file, mean, std) == (None, None, None):
+    if (file, mean, std, rates) == (None, None, None, None):
         return None
-    known = arm_tables.chosen_arms(file, mean, std, None)
-    arms = {"mean": list(known.mean), "std": list(known.std)}
+    known = arm_tables.chosen_arms(file, mean, std, None, rates)
+    arms: dict[str, Any] = {"mean": list(known.mean), "std": list(known.std)}
+    if known.are_rates:
+        arms = {"rate": list(known.mean)}
     return arms if file is None else arms | {"names": list(known.arms)}
 
 
@@ -346,7 +363,7 @@ def _check_complete(options: dict[str, Any]) -> None:
     """Raise if something is missing in the options, when there is no study file."""
     for key, missing in {"horizon": "--horizon is", "arms": "the arms are", "policies": "--policy is"}.items():
         if key not in options:
-            hint = "give --horizon, --policy, and the arms by --mean and --std or by --arms; or a STUDY.toml"
+            hint = "give --horizon, --policy, and the arms by --mean and --std, --rates or --arms; or a STUDY.toml"
             raise InvalidInput(f"{missing} missing", hint=hint)
 
 

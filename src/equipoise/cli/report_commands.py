@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equipoise.cli.exit_codes import FAILURE, INTERRUPTED, error_text
-from equipoise.cli.options import AsCsv, AsJson, option, output_format
+from equipoise.cli.options import SECONDS, AsCsv, AsJson, option, output_format
 from equipoise.cli.stores import (
     DEFAULT_STORE,
     ExperimentName,
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from equipoise.client import Client
     from equipoise.experiment import Event, Experiment, ExperimentSummary, Status
 
-Every = Annotated[float, option("--every", "Output", "SECONDS", "How often to look, with --watch.")]
+Every = Annotated[
+    float, option("--every", "Output", "TIME", "How often to look, with --watch: 5s, 1 min.", parser=SECONDS)
+]
 
 
 def status(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise.cli.options import AsJson, option
+from equipoise.cli.options import SECONDS, AsJson, option
 from equipoise.cli.stores import DEFAULT_STORE, DatabaseUrl, Who, author, existing_store, note, print_answer, rehearse
 from equipoise.errors import InvalidInput
 
@@ -52,9 +52,14 @@ def serve(
         int, option("--most-units", "Limits", "N", "Units that one request may assign or reward.")
     ] = 10_000,
     drain: Annotated[
-        float, option("--drain", "Server", "SECONDS", "After SIGTERM, serve on for this long with /readyz at 503.")
+        float,
+        option(
+            "--drain", "Server", "TIME", "After SIGTERM, serve on for this long with /readyz at 503.", parser=SECONDS
+        ),
     ] = 0.0,
-    wait: Annotated[float, option("--wait", "Limits", "SECONDS", "How long a request may wait for the store.")] = 8.0,
+    wait: Annotated[
+        float, option("--wait", "Limits", "TIME", "How long a request may wait for the store.", parser=SECONDS)
+    ] = 8.0,
 ) -> None:
     """Serve the experiments of a store over HTTP, for programs in any language; Ctrl-C ends it."""
     from equipoise.service.server import serve as run
@@ -178,12 +183,12 @@ def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJso
 
 
 def _instant(text: str, now: datetime) -> datetime:
-    from equipoise.cli.input_files import duration
+    from equipoise.quantities import duration_seconds
 
     if text.strip().isdecimal():  # seconds elsewhere, but hardly meant here
         raise InvalidInput.of("expires", f"needs a unit, such as {text.strip()}d for days", text)
     try:
-        return now + timedelta(seconds=duration(text))
+        return now + timedelta(seconds=duration_seconds(text))
     except (InvalidInput, OverflowError):
         pass
     try:

@@ -22,9 +22,9 @@ from equipoise.experiment.execution import carry_out, create
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
-from equipoise.experiment.plan import MOST_SETTLED, Plan
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
+from equipoise.experiment.transitions import MOST_SETTLED, Transition
 from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import microseconds
 
@@ -165,7 +165,7 @@ class StoreBackend:
         """Run commands of any authors in one transaction; with `together`, raise the first error."""
         return self._carry_out(requests, together=together).results if requests else []
 
-    def _carry_out(self, requests: Sequence[commands.Request], *, together: bool) -> Plan:
+    def _carry_out(self, requests: Sequence[commands.Request], *, together: bool) -> Transition:
         return carry_out(self.store, self.number, self.name, requests, together=together)
 
     def unit(self, unit: str) -> UnitStatus | None:

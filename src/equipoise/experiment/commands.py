@@ -1,4 +1,4 @@
-"""Commands: changes requested of an experiment, as values that are planned in the order they come."""
+"""Commands: changes requested of an experiment, as values that are handled in the order they come."""
 
 from __future__ import annotations
 

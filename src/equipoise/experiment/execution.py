@@ -1,4 +1,4 @@
-"""Execute commands: check, read, plan and write them in one transaction of a store."""
+"""Execute commands: check, read, work out what changes and write it in one transaction of a store."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from equipoise.experiment.commands import Request, UnitRequest
 from equipoise.experiment.event_log import read_units
 from equipoise.experiment.hash_chain import append_events
 from equipoise.experiment.names import checked_who
-from equipoise.experiment.plan import HANDLERS, MOST_SETTLED, Plan, plan
 from equipoise.experiment.state import FINISHED, created_state, keep_state, load_state
+from equipoise.experiment.transitions import HANDLERS, MOST_SETTLED, Transition, transition
 from equipoise.store import Store, Transaction, schema
 from equipoise.store.schema import microseconds
 
@@ -29,26 +29,26 @@ def carry_out(
     *,
     together: bool,
     lock_seconds: float | None = None,
-) -> Plan:
-    """Execute commands and return the plan once it is durable; with `together`, the first error rolls all back.
+) -> Transition:
+    """Execute commands and return the transition once it is durable; with `together`, the first error rolls all back.
 
     With `lock_seconds`, raise `StoreBusy` if another writer has the experiment's lock for that long.
     """
-    planned = store.change(experiment, *_work(store, experiment, name, requests, together), lock_seconds=lock_seconds)
-    keep_state(store, experiment, planned.state)
-    return planned
+    made = store.change(experiment, *_work(store, experiment, name, requests, together), lock_seconds=lock_seconds)
+    keep_state(store, experiment, made.state)
+    return made
 
 
 def _work(
     store: Store, experiment: int, name: str, requests: Sequence[Request], together: bool
-) -> tuple[Callable[[Transaction], Plan], list[str]]:
+) -> tuple[Callable[[Transaction], Transition], list[str]]:
     """Return the function to run in a transaction, and the units it concerns."""
     checked: Any = [_checked(request) for request in requests]
     if together:
         _raise_first(checked)
     units = list(dict.fromkeys(request.unit for request in checked if isinstance(request, UnitRequest)))
 
-    def work(transaction: Transaction) -> Plan:
+    def work(transaction: Transaction) -> Transition:
         last = store.states.get(experiment)
         state = load_state(store, transaction, experiment, name)
         missing = state.configuration.missing
@@ -61,12 +61,12 @@ def _work(
         known = read_units(transaction.unit_events(experiment, names), missing) if names else {}
         finishing = any(type(request) is commands.Finish for request in checked)
         last_window = transaction.last_window(experiment) if finishing else None
-        planned = plan(state, known, due, checked, now, last_window)
-        planned.after_others = last is not None and last is not state
+        made = transition(state, known, due, checked, now, last_window)
+        made.after_others = last is not None and last is not state
         if together:
-            _raise_first(planned.results)
-        write_plan(transaction, experiment, planned)
-        return planned
+            _raise_first(made.results)
+        write_transition(transaction, experiment, made)
+        return made
 
     return work, units
 
@@ -87,22 +87,22 @@ def _raise_first(results: Iterable[Any]) -> None:
             raise result
 
 
-def write_plan(transaction: Transaction, experiment: int, plan: Plan) -> None:
-    """Write the changes of a plan, without committing."""
-    if not plan.events:
+def write_transition(transaction: Transaction, experiment: int, made: Transition) -> None:
+    """Write the changes of a transition, without committing."""
+    if not made.events:
         return
-    state = plan.state
-    if plan.forget_pending:
-        transaction.forget_pending(experiment, plan.forget_pending)
-    if plan.configured is not None:
-        transaction.configure(experiment, state.configuration.to_json(), plan.configured)
+    state = made.state
+    if made.forget_pending:
+        transaction.forget_pending(experiment, made.forget_pending)
+    if made.configured is not None:
+        transaction.configure(experiment, state.configuration.to_json(), made.configured)
     transaction.buffer_writes()
-    append_events(transaction, experiment, state, plan.events)
-    if plan.touched:
-        rows = [state.arm_row(position, state.n_events) for position in sorted(plan.touched)]
+    append_events(transaction, experiment, state, made.events)
+    if made.touched:
+        rows = [state.arm_row(position, state.n_events) for position in sorted(made.touched)]
         transaction.put(schema.arms, experiment, rows)
-    if plan.put_pending:
-        transaction.put(schema.pending, experiment, list(plan.put_pending.values()))
+    if made.put_pending:
+        transaction.put(schema.pending, experiment, list(made.put_pending.values()))
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions, state.hash)
 
 
@@ -116,7 +116,7 @@ def create(
     }
     state = created_state(name, microseconds(store.now()), details)
     state.decider  # noqa: B018  (raises if the policy does not fit the arms)
-    first = Plan(state, touched=set(range(len(state.names))))
+    first = Transition(state, touched=set(range(len(state.names))))
     text = state.configuration.to_json()
     text_of_details = json.dumps(details, allow_nan=False)
     created = (1, "created", state.created_at, checked_who(who), *[None] * 8, text_of_details, None)
@@ -130,7 +130,7 @@ def create(
                 return number
             raise ExperimentExists(f"{store.url} has an experiment {name!r} already", hint=Hint.ANOTHER_NAME)
         number = transaction.create(name, state.state, state.created_at, text)
-        write_plan(transaction, number, first)
+        write_transition(transaction, number, first)
         return number
 
     return store.change(None, work)

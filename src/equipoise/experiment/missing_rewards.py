@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from equipoise import checks, unit_lifecycle
 from equipoise.checks import checked_reward
 from equipoise.errors import Hint, InvalidInput
+from equipoise.quantities import duration_seconds, duration_text
 from equipoise.serialization import Value
 
 LONGEST_WINDOW = 100 * 365 * 86_400.0
@@ -157,15 +159,33 @@ class DropUnit(MissingReward):
         return f"drop after {duration_text(self.window_seconds)}; late rewards {late}{self._held()}"
 
 
-def duration_text(seconds: float) -> str:
-    """Format a duration in the largest unit that divides it.
+MISSING_RULES: dict[str, type[MissingReward]] = {"wait": WaitForReward, "default": DefaultReward, "drop": DropUnit}
+"""Words for the rules, in files and options."""
+RULE_KEYS = ("rule", "value", "window", "window_seconds", "hold", "late")
+"""Keys of a table that describes a rule."""
+
+
+def missing_rule(table: Mapping[str, Any]) -> MissingReward:
+    """Return the rule that a table with some of `RULE_KEYS` describes.
 
     Examples
     --------
-    >>> duration_text(86_400), duration_text(5400), duration_text(0.5)
-    ('1 day', '90 minutes', '0.5 seconds')
+    >>> missing_rule({"rule": "drop", "window": "2 days"})
+    DropUnit(window_seconds=172800.0)
     """
-    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        if seconds >= size and math.fmod(seconds, size) == 0:
-            return f"{seconds / size:,.0f} {unit}{'s' * (seconds != size)}"
-    return f"{seconds:g} second{'s' * (seconds != 1)}"
+    if "window" in table and "window_seconds" in table:
+        raise InvalidInput.of("window", "must be left out where window_seconds is given", table["window"])
+    rule = checks.one_of("rule", table.get("rule", "wait"), tuple(MISSING_RULES))
+    kind = MISSING_RULES[rule]
+    values = {key: table[key] for key in ("value", "hold", "late") if key in table}
+    for key in ("window", "window_seconds"):
+        if key in table:
+            values["window_seconds"] = duration_seconds(table[key], key)
+    fields = MissingReward.fields_of(kind.__name__)
+    for key in values:
+        if key not in fields:
+            raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
+    for key, field in fields.items():
+        if key not in values and field.default is dataclasses.MISSING:
+            raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
+    return kind(**values)

@@ -37,7 +37,7 @@ from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N
 
 if TYPE_CHECKING:
     from equipoise.experiment import commands
-    from equipoise.experiment.plan import Draft
+    from equipoise.experiment.transitions import Draft
     from equipoise.store import Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ ACTIVE, RETIRED = "active", "retired"
 
 
 class State:
-    """State of an experiment after an event. Committed states are shared and never changed: plans work on a `copy`.
+    """State of an experiment after an event. Committed states are shared and never changed; commands change a `copy`.
 
     `stats` is on the policy's scale, where large rewards are good; `counters` has one row each for rewards held, units
     overdue, defaulted, dropped and withdrawn; `tracked_from` is `stats.assigned` as of the last change of the arms in
@@ -84,7 +84,7 @@ class State:
         return self._decider
 
     def copy(self) -> State:
-        """Return a copy to plan on."""
+        """Return a copy to change."""
         twin = object.__new__(State)
         twin.__dict__.update(self.__dict__)
         twin.stats, twin.counters = self.stats.copy(), self.counters.copy()
@@ -394,7 +394,7 @@ def finish(draft: Draft, request: commands.Finish) -> None:
     if n_open and not request.anyway:
         n_held = int(draft.state.counters[N_HELD].sum())
         held = f" and holds back {n_held:,} reward{'s' * (n_held != 1)}" if n_held else ""
-        last = instant(max([draft.last_window or 0, *(due_at for due_at, _ in draft.plan.put_pending)]))
+        last = instant(max([draft.last_window or 0, *(due_at for due_at, _ in draft.transition.put_pending)]))
         raise (RewardsHeld if n_held else WindowsOpen)(
             f"experiment {draft.state.name!r} has {n_open:,} unit{'s' * (n_open != 1)} whose window is open{held}; "
             f"if it were finished now, their rewards would never be counted; the last window passes at "
@@ -462,7 +462,7 @@ def _turn(draft: Draft, request: commands.Request, dial: dict[str, Any], more: d
         _change(draft, "weight_changed", request, details=after | {"was": before["reward_weight"]})
     else:
         _change(draft, "dial_changed", request, details={"dial": after, "was": before} | (more or {}))
-    draft.plan.configured = draft.state.n_events
+    draft.transition.configured = draft.state.n_events
 
 
 def dial_from(state: State, stated: dict[str, Any]) -> dict[str, Any]:
@@ -522,4 +522,4 @@ def _change(
     checked_change(draft.state, lambda state: apply_change(state, kind, arm, details or {}))
     draft.log(kind, request.who, arm=arm, details=details)
     if draft.state.tracked_from is not before:
-        draft.plan.touched.update(range(len(draft.state.names)))
+        draft.transition.touched.update(range(len(draft.state.names)))

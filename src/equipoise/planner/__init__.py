@@ -1,1 +1,24 @@
 """Plan experiments before anybody is assigned: simulate the live experiment on guesses, and say what each way costs."""
+
+from equipoise.planner.guesses import Guess
+from equipoise.planner.plan import SCENARIOS, Plan
+from equipoise.planner.plan_file import parse_plan, read_plan
+from equipoise.planner.plan_options import plan_from_options
+from equipoise.planner.plan_parts import Costs, Delay, Drift, Goals, People, PlannedArm, Rewards, Way
+
+__all__ = [
+    "SCENARIOS",
+    "Costs",
+    "Delay",
+    "Drift",
+    "Goals",
+    "Guess",
+    "People",
+    "Plan",
+    "PlannedArm",
+    "Rewards",
+    "Way",
+    "parse_plan",
+    "plan_from_options",
+    "read_plan",
+]

@@ -256,7 +256,7 @@ def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
         return [_alone(batch[0], _LOCK_SECONDS)], False
     try:
         requests = [submission.requests[0] for submission in batch]
-        planned = carry_out(
+        made = carry_out(
             experiment.store, experiment.number, experiment.name, requests, together=False, lock_seconds=_LOCK_SECONDS
         )
     except StoreError:
@@ -266,13 +266,13 @@ def _carried_out(batch: list[Submission]) -> tuple[list[Any], bool]:
         if len(batch) == 1:
             raise
         return [_alone(submission) for submission in batch], False
-    return planned.results, planned.after_others
+    return made.results, made.after_others
 
 
 def _alone(submission: Submission, lock_seconds: float | None = None) -> Any:
     experiment = submission.experiment
     try:
-        planned = carry_out(
+        made = carry_out(
             experiment.store,
             experiment.number,
             experiment.name,
@@ -284,7 +284,7 @@ def _alone(submission: Submission, lock_seconds: float | None = None) -> Any:
         raise
     except Exception as error:  # noqa: BLE001
         return error
-    return planned.results[0] if submission.is_single else planned.results
+    return made.results[0] if submission.is_single else made.results
 
 
 def _fail(submission: Submission, error: EquipoiseError) -> None:

@@ -15,12 +15,15 @@ from equipoise import arm_tables, checks, files
 from equipoise import arms as arm_kinds
 from equipoise.errors import EquipoiseError, InvalidInput, within
 from equipoise.policies import Policy
+from equipoise.quantities import fraction, read_percentages
 from equipoise.simulation.study import Study
 
 _DIALS = ("reward_weight", "information_kept")
 _SHARED = {"reward_weight": 1.0, "information_kept": 1.0, "forcing": math.inf}
 """Parameters that a study can set for all policies, with their largest values."""
 _NEEDED = ("horizon", "arms", "policies")
+_PERCENTAGES = frozenset(("reward_weight", "information_kept", "smallest_difference", "floor", "mean", "std", "rate"))
+"""Keys whose values may be percentages, in the tables of a study too."""
 _KEYS = ("horizon", "replications", "seed", "checkpoints", *_SHARED, "information_about", "arms", "policies", "report")
 
 
@@ -60,7 +63,7 @@ def parse_study(text: str, source: str = "study", *, folder: Path | None = None,
     equipoise.errors.EquipoiseError: study.toml: policies[0].reward_weight must be in [0, 1]; got 9
     """
     instead = {key: value for key, value in instead.items() if value is not None}
-    data = files.parse_toml(text, source) | instead
+    data = read_percentages(files.parse_toml(text, source), _PERCENTAGES) | instead
     with files.errors_in(source, unless=instead):
         return study_from_dict(data, folder=folder)
 
@@ -142,8 +145,12 @@ def _arms(data: Any, folder: Path) -> arm_kinds.Arms:
 def _one_kind(data: Any, folder: Path) -> arm_kinds.Arms:
     if not isinstance(data, dict):
         raise InvalidInput(f"expected a table with kind and its numbers; got {data!r}")
+    if "rate" in data and "kind" not in data:
+        data = data | {"kind": "bernoulli"}
     name = checks.one_of("kind", data.get("kind", "gaussian"), tuple(_ARM_KINDS))
     make, needed, optional = _ARM_KINDS[name]
+    if name == "bernoulli" and "rate" in data:
+        make, needed = _yes_or_no, ("rate",)
     if name == "gaussian" and "file" in data:
         make, needed, optional = _gaussian_from_csv, ("file",), ()
     files.check_keys(data, ("kind", *needed, *optional), needed=needed)
@@ -162,8 +169,22 @@ def _one_kind(data: Any, folder: Path) -> arm_kinds.Arms:
         raise InvalidInput(error.message, hint=error.hint).within("file") from error
 
 
+def _yes_or_no(rate: Any, names: Any = None) -> arm_kinds.Arms:
+    """Return arms with yes/no rewards, by their rates."""
+    try:
+        return arm_kinds.Bernoulli(mean=rate) if names is None else arm_kinds.Bernoulli(mean=rate, names=names)
+    except InvalidInput as error:
+        if error.parameter == ("mean",):
+            error.parameter = ()
+            raise error.within("rate") from None
+        raise
+
+
 def _gaussian_from_csv(file: Path) -> arm_kinds.Arms:
+    """Return the arms of a CSV file: Gaussian, or with yes/no rewards if it has their rates."""
     known = arm_tables.read_arms(str(file))
+    if known.are_rates:
+        return arm_kinds.Bernoulli(mean=known.mean, names=known.arms)
     return arm_kinds.Gaussian(mean=known.mean, std=known.std, names=known.arms)
 
 
@@ -174,6 +195,8 @@ def policy_from_text(text: str) -> dict[str, Any]:
     --------
     >>> policy_from_text("ForcingBalance:reward_weight=[0.6,0.9],tracking=sample")
     {'name': 'ForcingBalance', 'reward_weight': [0.6, 0.9], 'tracking': 'sample'}
+    >>> policy_from_text("PooledBalance:information_kept=70%")
+    {'name': 'PooledBalance', 'information_kept': 0.7}
     >>> policy_from_text("Uniform")
     {'name': 'Uniform'}
     """
@@ -181,6 +204,7 @@ def policy_from_text(text: str) -> dict[str, Any]:
     # Accept words without the quotation marks that TOML requires, and numbers without the leading zero.
     parameters = re.sub(r"=\s*((?!(?:true|false|inf|nan)\b)[A-Za-z_][\w-]*)", r'="\1"', parameters)
     parameters = re.sub(r"(?<![\w.])\.(?=\d)", "0.", parameters)
+    parameters = re.sub(r"(?<![\w.])\d+(?:\.\d*)?\s*%", lambda found: repr(fraction(found[0])), parameters)
     try:
         table = tomllib.loads(f"policy = {{{parameters}}}")["policy"] if "\n" not in parameters else None
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Plan commands: a pure function from a state and commands, in order, to events and the next state.
+"""Turn commands into events: a pure function from a state and commands, in order, to events and the next state.
 
 Nothing here reads a clock or a database. A batch has exactly the result of its commands run one by one, repeats
 included, and a refused command leaves no trace.
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from equipoise.experiment.decider import Decision
 
 
-def plan(
+def transition(
     state: State,
     units: dict[str, Unit],
     due: Iterable[Sequence[Any]],
     requests: Sequence[commands.Request | EquipoiseError],
     now: int,
     last_window: int | None = None,
-) -> Plan:
+) -> Transition:
     """Return the events, the next state and the results.
 
     Parameters
@@ -60,7 +60,7 @@ def plan(
     last_window : int, optional
         When the last open window passes; only needed to finish.
     """
-    draft = Draft(Plan(state.copy()), units, requests, now, last_window)
+    draft = Draft(Transition(state.copy()), units, requests, now, last_window)
     if state.state != FINISHED:
         for row in due:
             settle(draft, *row)
@@ -71,8 +71,8 @@ def plan(
                 result = HANDLERS[type(request)](draft, request)
             except EquipoiseError as error:
                 result = error
-        draft.plan.results.append(result)
-    return draft.plan
+        draft.transition.results.append(result)
+    return draft.transition
 
 
 def _only_settle(draft: Draft, request: commands.Settle) -> None:
@@ -80,7 +80,7 @@ def _only_settle(draft: Draft, request: commands.Settle) -> None:
 
 
 @dataclass
-class Plan:
+class Transition:
     """The changes to write, and the results to return once they are durable."""
 
     state: State
@@ -98,18 +98,18 @@ class Plan:
 
 
 class Draft:
-    """The plan so far. Handlers check everything before they change anything."""
+    """The transition so far. Handlers check everything before they change anything."""
 
     def __init__(
         self,
-        plan: Plan,
+        transition: Transition,
         units: dict[str, Unit],
         requests: Sequence[Request | EquipoiseError],
         now: int,
         last_window: int | None = None,
     ) -> None:
-        self.plan = plan
-        self.state = plan.state
+        self.transition = transition
+        self.state = transition.state
         self.units = units
         self.requests = requests
         self.place = 0
@@ -119,7 +119,7 @@ class Draft:
         self.ahead: list[Decision] = []
         """Decisions taken ahead for the asks that follow, the next one last; discarded when anything else changes."""
         self.at = instant(now)
-        self.missing = plan.state.configuration.missing
+        self.missing = transition.state.configuration.missing
         self.window = self.missing.window_microseconds
         self.life = self.missing.life
 
@@ -145,7 +145,7 @@ class Draft:
         """Append an event; an event of a unit carries its arm and decision."""
         self.state.n_events += 1
         assigned = kind == "assigned"
-        self.plan.events.append(
+        self.transition.events.append(
             (
                 self.state.n_events,
                 kind,
@@ -165,7 +165,7 @@ class Draft:
         )
         position = arm if unit is None else unit.arm
         if position is not None:
-            self.plan.touched.add(position)
+            self.transition.touched.add(position)
 
     def happen(
         self,
@@ -234,14 +234,14 @@ class Draft:
 
     def forget(self, due_at: int, decision: int) -> None:
         """Remove a unit from the pending table."""
-        self.plan.put_pending.pop((due_at, decision), None)
-        self.plan.forget_pending.append((due_at, decision))
+        self.transition.put_pending.pop((due_at, decision), None)
+        self.transition.forget_pending.append((due_at, decision))
 
     def expect(self, name: str, unit: Unit) -> None:
         """Add a unit to the pending table, or update its entry."""
         if self.window is not None:
             due_at = self.due_at(unit)
-            self.plan.put_pending[due_at, unit.decision] = (due_at, unit.decision, name, unit.arm, unit.reward)
+            self.transition.put_pending[due_at, unit.decision] = (due_at, unit.decision, name, unit.arm, unit.reward)
 
 
 def ask(draft: Draft, request: Ask) -> Assignment:
