@@ -704,6 +704,14 @@ ENDPOINTS = (
         slow=True,
     ),
     _record(
+        "fidelity",
+        f"{_EXPERIMENT}/fidelity",
+        "Compare with the plan",
+        "Return the figures that were planned for this day beside what they are, for an experiment made from a plan.",
+        answer=records.Fidelity,
+        failures=(404, 422),
+    ),
+    _record(
         "verify",
         f"{_EXPERIMENT}/verify",
         "Replay the log",
