@@ -781,8 +781,8 @@ PLANS = (
         "/plans",
         READERS,
         "Simulate a plan",
-        "Simulate what each way to assign people would cost, in a process beside the service: 202, or 200 if this plan is "
-        "done already. Its id follows from the plan, so that asking again changes nothing.",
+        "Simulate what each way to assign people would cost, in a process beside the service: 202, or 200 if this plan "
+        "is done already. Its id follows from the plan, so that asking again changes nothing.",
         body=NewPlan,
         body_bytes=None,
         answer=PlanRecord,
@@ -819,7 +819,7 @@ PLANS = (
         "/plans/{id}",
         READERS,
         "Cancel or forget a plan",
-        "End the work on a plan, within a second, and keep what is done of it; a plan that is not at work is forgotten.",
+        "End the work on a plan, within a second, and keep what is done of it; one that is not at work is forgotten.",
         answer=PlanRecord,
         failures=(404,),
     ),
