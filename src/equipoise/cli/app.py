@@ -33,6 +33,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "status": reports.status,
         "compare": analysis.compare,
         "report": analysis.report,
+        "fidelity": reports.fidelity,
         "pause": experiments.pause,
         "resume": experiments.resume,
         "stop": experiments.stop,
