@@ -133,7 +133,9 @@ def test_provisional_is_what_status_says(data, holds, bounded):
         numbers["high"][at] = math.nan if width is None else mean + width
         change = {"assigned": assigned, "rewarded": counted, "pending": n_open + held, "held": held, "dropped": lost}
         arms.append(
-            dataclasses.replace(status.arms[arm], **change, mean=mean, std=std, half_width=width, overdue=0, withdrawn=0)
+            dataclasses.replace(
+                status.arms[arm], **change, mean=mean, std=std, half_width=width, overdue=0, withdrawn=0
+            )
         )
     status = dataclasses.replace(status, arms=tuple(arms))
     paths = dataclasses.replace(paths, **values, **numbers)

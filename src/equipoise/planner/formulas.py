@@ -52,10 +52,7 @@ def forecast_by_formula(plan: Plan) -> Forecast:
         ways[way.label] = _way(question, place, shares, world, calendar)
     equal = settings.index(question.equal_shares)
     question = replace(
-        question,
-        ways=tuple(ways),
-        settings=tuple(question.settings[place] for place in settings),
-        equal_shares=equal,
+        question, ways=tuple(ways), settings=tuple(question.settings[place] for place in settings), equal_shares=equal
     )
     return Forecast(question=question, ways=ways, replications=0, by_formula=True, plan=plan)
 

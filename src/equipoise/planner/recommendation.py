@@ -14,19 +14,7 @@ from typing import TYPE_CHECKING
 from equipoise.planner.figures import Range
 from equipoise.planner.question import Question
 from equipoise.planner.way_forecast import WayForecast
-from equipoise.planner.words import (
-    Part,
-    Sentence,
-    about,
-    day_of,
-    days,
-    number,
-    out_of,
-    percent,
-    sentence,
-    whole,
-    width,
-)
+from equipoise.planner.words import Part, Sentence, about, day_of, days, number, out_of, percent, sentence, whole, width
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
@@ -209,7 +197,9 @@ def _gain(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         low, high = way.gain.low, way.gain.high
         parts |= {"all": about(way.gain.median), "low": about(low), "high": about(high)}
     else:
-        template = f"Each person gets {{gain}} {more} on average than with equal shares ({{low}} to {{high}}): {{all}} in all."
+        template = (
+            f"Each person gets {{gain}} {more} on average than with equal shares ({{low}} to {{high}}): {{all}} in all."
+        )
         parts = {"gain": about(per.median / 100), "low": about(per.low / 100), "high": about(per.high / 100)}
         parts |= {"all": about(way.gain.median)}
     best: Parts = {"best": whole(100 * way.best_share.median), "hundred": Part("100", 100)}
@@ -306,9 +296,17 @@ def _free(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     parts |= {"gain": _gain_part(abs(most.gain_per_100.median)), "hundred": Part("100", 100)}
     if question.has_calendar:
         parts["days"] = days(most.days.median)
-        return [sentence("free", f"{_start(words)} is free ({{days}} days) and gains {{gain}} per {{hundred}} people.", parts)]
+        return [
+            sentence(
+                "free", f"{_start(words)} is free ({{days}} days) and gains {{gain}} per {{hundred}} people.", parts
+            )
+        ]
     parts["people"] = about(most.people.median)
-    return [sentence("free", f"{_start(words)} is free ({{people}} people) and gains {{gain}} per {{hundred}} people.", parts)]
+    return [
+        sentence(
+            "free", f"{_start(words)} is free ({{people}} people) and gains {{gain}} per {{hundred}} people.", parts
+        )
+    ]
 
 
 def _gains(way: WayForecast) -> bool:
@@ -323,7 +321,9 @@ def _is_free(way: WayForecast, equal: WayForecast) -> bool:
 def _next(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     """Say what the next larger gain costs."""
     question = forecast.question
-    larger = [one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way]
+    larger = [
+        one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way
+    ]
     larger = [one for one in larger if _gains(one)]
     if not larger:
         return []
@@ -356,8 +356,14 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, found = forecast.question, []
     coverage, wanted = way.coverage, question.confidence
     if coverage.value + CLEAR * coverage.error < wanted:
-        parts: Parts = {"held": whole(100 * coverage.value), "hundred": Part("100", 100), "wanted": number(100 * wanted, 1)}
-        words = "All intervals hold together in {held} of {hundred} simulated experiments at the stop, wanted were {wanted}"
+        parts: Parts = {
+            "held": whole(100 * coverage.value),
+            "hundred": Part("100", 100),
+            "wanted": number(100 * wanted, 1),
+        }
+        words = (
+            "All intervals hold together in {held} of {hundred} simulated experiments at the stop, wanted were {wanted}"
+        )
         if question.reward_range is None or None in question.reward_range:
             words += ": declare a range of rewards, or ask for more confidence"
         found.append(sentence("honesty", words + ".", parts))
@@ -455,7 +461,9 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
             people, own["people"] = "With about {people} people the", about(way.stop_people.median)
         sure, of = out_of(question.sureness)
         words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
-        said.append(sentence("closest", words, own | {"reached": width(float(f"{found.reached:.2g}")), "sure": sure, "of": of}))
+        said.append(
+            sentence("closest", words, own | {"reached": width(float(f"{found.reached:.2g}")), "sure": sure, "of": of})
+        )
     options, parts = [], {}
     if found.people_factor is not None:
         options.append("take {factor} times as many people")
