@@ -22,6 +22,7 @@ from equipoise.planner.question import SECONDS_A_DAY, Question
 from equipoise.planner.refinement import question_of
 from equipoise.planner.trials import Way as SimulatedWay
 from equipoise.planner.way_forecast import WayForecast, compared
+from equipoise.policies import Uniform
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def _shares(plan: Plan, way: SimulatedWay, world: World) -> FloatArray | None:
     """Return the shares that a way steers towards if the guesses are right, floors included."""
     sign = way.configuration.sign
     stats = ArmStats.from_summary(np.full(world.mean.size, _MANY), sign * world.mean, world.std)
-    return way.decider().target(stats)
+    decider = way.decider()
+    if isinstance(decider.policy, Uniform):
+        return decider.share + (1.0 - decider.share.sum()) / world.mean.size
+    return decider.target(stats)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class _Calendar:
         wait += 0.5 * world.batch_seconds
         good = world.mean if plan.is_yes_no else np.full(world.mean.size, 0.5)
         missing = good * world.missing_after_good + (1.0 - good) * world.missing_after_bad
-        if rule.has_default:
+        if rule.default is not None:
             missing = np.zeros_like(missing)
         return cls(people, wait / SECONDS_A_DAY, 1.0 - missing)
 

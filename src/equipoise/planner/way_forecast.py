@@ -244,8 +244,10 @@ class Readings:
 
     def gain_at(self, moment: tuple[IntArray, FloatArray]) -> FloatArray:
         """Return the expected reward above that of equal shares, in all."""
-        found: FloatArray = (self.assigned_at(moment) * self.advantage).sum(axis=-1)
-        return found
+        assigned = self.assigned_at(moment)
+        gain = (assigned * self.advantage).sum(axis=-1)
+        rounding = 1e-12 * np.abs(self.paths.mean).max(axis=-1) * assigned.sum(axis=-1)
+        return np.where(np.abs(gain) <= rounding, 0.0, gain)
 
     @cached_property
     def last_person(self) -> FloatArray:
@@ -350,7 +352,7 @@ def _way_forecast(
         gain=range_of(gain),
         gain_per_100_at_end=range_of(100.0 * gain_at_end / np.maximum(at_end, 1.0)),
         gain_at_end=range_of(gain_at_end),
-        chance_worse=None if is_equal else share_of(gain < -1e-12 * np.abs(readings.advantage).max(axis=-1) * people),
+        chance_worse=None if is_equal else share_of(gain < 0.0),
         best_share=range_of(best_people / per_person),
         best_people=range_of(best_people),
         worse_than_control=_worse_than_control(readings, at_stop),
