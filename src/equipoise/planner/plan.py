@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from equipoise.experiment import Experiment
     from equipoise.planner.world import World
 
+_PLACES = {"missing": "rewards", "reward_cap": "rewards", "reward_range": "rewards"}
+_NAMES = {"reward_cap": "cap", "reward_range": "range"}
+"""Where a plan has settings of an experiment that are the same under every way, and what they are called there."""
 SCENARIOS = ("as guessed", "no difference", "half the differences", "another arm is best", "half as many people")
 """Named scenarios, in which arms are exactly as said; the rest of the guesses keep their ranges."""
 _SLACK = 4
@@ -206,6 +209,11 @@ class Plan:
                     "rewards"
                 )
         days = self.enrolment_days
+        if self.expected_people > MOST_PEOPLE:
+            words = (
+                f"must be given: {self.expected_people:,.0f} are expected, and at most {MOST_PEOPLE:,} can be simulated"
+            )
+            raise InvalidInput.of("most", words).within("people")
         for place, delay in given:
             if delay.median.value >= days * DAY and people.has_calendar:
                 raise InvalidInput.of(
@@ -250,15 +258,15 @@ class Plan:
     def _check_missing(self) -> None:
         from equipoise.planner.plan_worlds import missing_by_outcome
 
+        ratio: float = self.rewards.missing_ratio.value
         for arm in self.arms:
-            missing, ratio = arm.missing or self.rewards.missing, self.rewards.missing_ratio.value
+            share: Guess = arm.missing or self.rewards.missing
             good = arm.rate.value if arm.rate is not None else 0.5
-            if max(missing_by_outcome(missing.value, ratio, good)) > 1:
-                most = max(good + ratio * (1 - good), 1e-300) and ratio / (good + ratio * (1 - good))
-                words = (
-                    f"must be at most {1 / most:.3g} with a missing_ratio of {ratio:g}, or all bad outcomes are missing"
-                )
-                raise InvalidInput.of("missing", words, missing.value).within("rewards")
+            if max(missing_by_outcome(share.value, ratio, good)) > 1:
+                most = min((good + ratio * (1 - good)) / ratio, good + ratio * (1 - good))
+                words = f"must be at most {most:.3g} for {arm.name!r} with a missing_ratio of {ratio:g}"
+                hint = "at more, rewards would be missing after all bad outcomes and then some"
+                raise InvalidInput.of("missing", words, share.value, hint=hint).within("rewards")
 
     def _check_ways(self) -> None:
         from equipoise.experiment.configuration import checked_settings
@@ -266,16 +274,15 @@ class Plan:
         unset = dict.fromkeys(("reward_weight", "information_kept", "information_about"))
         unset |= dict.fromkeys(("smallest_difference", "half_width", "units", "drift", "metadata"))
         for way in self.ways:
-            with within("ways", way.label):
-                settings = self.settings(way)
-                try:
-                    checked_settings(**unset, **settings, seed=0, covariates=())
-                    way.policy.check_arms(len(self.arms))
-                except InvalidInput as error:
-                    if error.parameter[:1] == ("missing",):
-                        error.parameter = ("rewards", *error.parameter[1:])
-                        raise InvalidInput.of("value", error.expected or error.message, error.got) from None
-                    raise
+            try:
+                checked_settings(**unset, **self.settings(way), seed=0, covariates=())
+                way.policy.check_arms(len(self.arms))
+            except InvalidInput as error:
+                place = _PLACES.get(str(error.parameter[0]), None) if error.parameter else None
+                if place is None:
+                    raise error.within("ways", way.label) from None
+                error.parameter = error.parameter[-1:]
+                raise error.within(place, names=_NAMES) from None
 
     # What it says
 
