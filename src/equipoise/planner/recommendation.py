@@ -39,6 +39,8 @@ FREE = 1.02
 """A way is free if it needs at most this many times the days of equal shares, or is within the errors."""
 CLEAR = 2.0
 """Standard errors that make a difference clear."""
+LARGE_BIAS = 0.1
+"""A bias is told if it is clearly more than this part of a half-width."""
 __all__ = ["Sentence", "chosen_way", "recommendation"]
 
 Parts = dict[str, Part | str]
@@ -96,6 +98,8 @@ def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
 
 def _take(way: WayForecast) -> Sentence:
     kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept == 1:
+        return sentence("way", "Keep all of the information.")
     if kept is not None:
         return sentence("way", "Keep {kept} of the information.", {"kept": percent(kept)})
     if weight is not None:
@@ -110,6 +114,8 @@ def _called(way: WayForecast) -> str:
 def _way_words(way: WayForecast) -> tuple[str, Parts]:
     """Return how a way is called in a sentence, as a template with its parts."""
     kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept == 1:
+        return "keeping all of the information", {}
     if kept is not None:
         return "keeping {kept} of the information", {"kept": percent(kept)}
     if weight is not None:
@@ -302,6 +308,8 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     if choice.rest_width is not None and choice.rest >= 0.02 and question.precision is not None:
         missed, of = out_of(choice.rest)
         words = "{missed} of {of} end without it, half of them with ±{rest} or better."
+        if choice.rest_width <= question.precision:
+            words = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
         found.append(sentence("rest", words, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
     finer = choice.precision is not None and question.precision is not None
     if finer and choice.precision is not None and choice.precision < 0.99 * (question.precision or 0.0):
@@ -384,7 +392,7 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         found.append(sentence("honesty", words + ".", parts))
     for arm, bias in way.bias.items():
         half = way.half_widths[arm].median
-        if math.isfinite(half) and abs(bias.value) > max(CLEAR * 1.5 * bias.error, 0.1 * half):
+        if math.isfinite(half) and abs(bias.value) - CLEAR * bias.error > LARGE_BIAS * half:
             parts = {"bias": about(abs(bias.value)), "arm": f"'{arm}'"}
             side = "below" if bias.value < 0 else "above"
             found.append(sentence("bias", f"The mean of {{arm}} ends {{bias}} {side} the truth on average.", parts))

@@ -413,10 +413,15 @@ def _differences(readings: Readings, way: int) -> dict[str, Range]:
     if not pairs or len(pairs) > _MOST_PAIRS:
         return {}
     mean, spread = paths.estimate[way, :n, -1].ravel(), np.nan_to_num(paths.spread[way, :n, -1]).ravel()
+    skewness = None
+    if question.is_yes_no:
+        rate = np.clip(np.nan_to_num(mean, nan=0.5), 1e-9, 1.0 - 1e-9)
+        skewness = (1.0 - 2.0 * rate) / np.sqrt(rate * (1.0 - rate))
     evidence = Evidence.from_summary(
         paths.counted[way, :n, -1].ravel(),
         np.nan_to_num(mean),
         spread,
+        skewness=skewness,
         reward_range=question.reward_range,
         tightest_at=question.tightest_at,
     )
