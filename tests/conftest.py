@@ -51,6 +51,7 @@ collect_ignore = [
     "leaky_service.py",
     "own_policies.py",
     "power_loss.py",
+    "recommendation_cases.py",
     "reference.py",
     "service_api.py",
     "service_crowd.py",

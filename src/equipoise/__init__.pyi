@@ -79,6 +79,7 @@ from .pareto import weight_for_reward as weight_for_reward
 from .planner import Costs as Costs
 from .planner import Delay as Delay
 from .planner import Drift as Drift
+from .planner import Forecast as Forecast
 from .planner import Goals as Goals
 from .planner import Guess as Guess
 from .planner import People as People
@@ -87,6 +88,7 @@ from .planner import PlannedArm as PlannedArm
 from .planner import Rewards as Rewards
 from .planner import Way as Way
 from .planner import read_plan as read_plan
+from .planner.one_call import plan as plan
 from .policies import GAFS as GAFS
 from .policies import NARP as NARP
 from .policies import SARP as SARP

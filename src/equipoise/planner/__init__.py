@@ -1,5 +1,6 @@
 """Plan experiments before anybody is assigned: simulate the live experiment on guesses, and say what each way costs."""
 
+from equipoise.planner.forecast import Forecast
 from equipoise.planner.guesses import Guess
 from equipoise.planner.plan import SCENARIOS, Plan
 from equipoise.planner.plan_file import parse_plan, read_plan
@@ -11,6 +12,7 @@ __all__ = [
     "Costs",
     "Delay",
     "Drift",
+    "Forecast",
     "Goals",
     "Guess",
     "People",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,8 @@ from equipoise.planner.question import SECONDS_A_DAY, Question
 from equipoise.planner.refinement import question_of
 from equipoise.planner.trials import Way as SimulatedWay
 from equipoise.planner.way_forecast import WayForecast, compared
+from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, YES_NO
+from equipoise.policies import Uniform
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from equipoise.planner.world import World
 
 _STEPS = 22
+_NORMAL = NormalDist()
 _MOST_PEOPLE = 1e9
 _UNKNOWN = Range(*[math.nan] * 6)
 _NO_MEAN = Mean(math.nan, math.nan)
@@ -61,7 +65,10 @@ def _shares(plan: Plan, way: SimulatedWay, world: World) -> FloatArray | None:
     """Return the shares that a way steers towards if the guesses are right, floors included."""
     sign = way.configuration.sign
     stats = ArmStats.from_summary(np.full(world.mean.size, _MANY), sign * world.mean, world.std)
-    return way.decider().target(stats)
+    decider = way.decider()
+    if isinstance(decider.policy, Uniform):
+        return decider.share + (1.0 - decider.share.sum()) / world.mean.size
+    return decider.target(stats)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class _Calendar:
         wait += 0.5 * world.batch_seconds
         good = world.mean if plan.is_yes_no else np.full(world.mean.size, 0.5)
         missing = good * world.missing_after_good + (1.0 - good) * world.missing_after_bad
-        if rule.has_default:
+        if rule.default is not None:
             missing = np.zeros_like(missing)
         return cls(people, wait / SECONDS_A_DAY, 1.0 - missing)
 
@@ -107,9 +114,66 @@ class _Calendar:
 
 
 def _evidence(question: Question, counted: FloatArray, world: World) -> Evidence:
+    skewness, _ = _tails(world)
     return Evidence.from_summary(
-        counted, world.mean, world.std, reward_range=question.reward_range, tightest_at=question.tightest_at
+        counted,
+        world.mean,
+        world.std,
+        skewness=skewness,
+        reward_range=question.reward_range,
+        tightest_at=question.tightest_at,
     )
+
+
+def _tails(world: World) -> tuple[FloatArray, FloatArray]:
+    """Return the skewness of each arm's rewards and their kurtosis, which is that of a gamma distribution if unknown."""
+    skewness = np.zeros(world.mean.size)
+    kurtosis = np.full(world.mean.size, 3.0)
+    for arm, kind in enumerate(world.kind.tolist()):
+        a, b = world.shape[:2, arm].tolist()
+        if kind == YES_NO:
+            spread = max(a * (1.0 - a), 1e-12)
+            skewness[arm], kurtosis[arm] = (1.0 - 2.0 * a) / math.sqrt(spread), 1.0 / spread - 3.0
+            continue
+        if kind == GAMMA:
+            skewness[arm] = 2.0 / math.sqrt(a)
+        elif kind == BETA:
+            skewness[arm] = 2.0 * (b - a) * math.sqrt(a + b + 1.0) / ((a + b + 2.0) * math.sqrt(a * b))
+        elif kind == EMPIRICAL:
+            rewards = world.pool[int(a) : int(a) + int(b)]
+            spread = float(rewards.std())
+            skewness[arm] = float(((rewards - rewards.mean()) ** 3).mean()) / spread**3 if spread > 0 else 0.0
+        kurtosis[arm] = 3.0 + 1.5 * skewness[arm] ** 2
+    return skewness, kurtosis
+
+
+def _widest(widths: FloatArray, errors: FloatArray) -> float:
+    """Return the median of the widest of some half-widths, each known up to a relative standard error.
+
+    Spreads are estimates, so the widest of several intervals is wider than each is expected to be.
+
+    Examples
+    --------
+    >>> round(_widest(np.array([0.1]), np.array([0.02])), 4), round(_widest(np.array([0.1, 0.1]), np.array([0.02, 0.02])), 4)
+    (0.1, 0.1011)
+    """
+    largest = float(widths.max())
+    if not math.isfinite(largest) or not (errors > 0).any():
+        return largest
+    low, high = largest * (1.0 - 4.0 * float(errors.max())), largest * (1.0 + 4.0 * float(errors.max()))
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        chance = 1.0
+        for width, error in zip(widths.tolist(), errors.tolist(), strict=True):
+            chance *= _NORMAL.cdf((middle / width - 1.0) / max(error, 1e-12))
+        low, high = (middle, high) if chance < 0.5 else (low, middle)
+    return high
+
+
+def _spread_errors(counted: FloatArray, world: World) -> FloatArray:
+    """Return the relative standard error of each arm's estimated standard deviation."""
+    _, kurtosis = _tails(world)
+    return np.minimum(np.sqrt(np.maximum(kurtosis - 1.0, 0.0) / (4.0 * np.maximum(counted, 1.0))), 0.3)
 
 
 def _half_widths(question: Question, counted: FloatArray, world: World) -> FloatArray:
@@ -134,13 +198,16 @@ def _difference_widths(question: Question, counted: FloatArray, world: World) ->
     return dict(zip(names, width.tolist(), strict=True))
 
 
+def _widest_for_goal(question: Question, counted: FloatArray, world: World) -> float:
+    """Return the widest half-width that the goal reads."""
+    if question.precision_of == "arms":
+        return _widest(_half_widths(question, counted, world), _spread_errors(counted, world))
+    return max(_difference_widths(question, counted, world).values(), default=math.inf)
+
+
 def _is_met(question: Question, counted: FloatArray, world: World) -> bool:
     if question.precision is not None:
-        if question.precision_of == "arms":
-            widest = float(_half_widths(question, counted, world).max())
-        else:
-            widest = max(_difference_widths(question, counted, world).values(), default=math.inf)
-        if not widest <= question.precision:
+        if not _widest_for_goal(question, counted, world) <= question.precision:
             return False
     if question.margin is None:
         return True
@@ -181,9 +248,7 @@ def _way(question: Question, place: int, shares: FloatArray, world: World, calen
     widths = _half_widths(question, np.maximum(by_then * counted_share, 1e-9), world)
     at_end = np.maximum(calendar.total * counted_share, 1e-9)
     differences = _difference_widths(question, at_end, world) if len(question.arms) <= 10 else {}
-    widest = float(widths.max())
-    if question.precision_of == "differences":
-        widest = max(_difference_widths(question, np.maximum(by_then * counted_share, 1e-9), world).values())
+    widest = _widest_for_goal(question, np.maximum(by_then * counted_share, 1e-9), world)
     stop = people if math.isfinite(people) else calendar.total
     advantage = question.sign * (world.mean - world.mean.mean())
     per_person = float(shares @ advantage)

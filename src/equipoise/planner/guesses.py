@@ -10,12 +10,12 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from equipoise import quantities
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, within
 
 _NORMAL = NormalDist()
 NINE_OF_TEN = _NORMAL.inv_cdf(0.9)
 """Standard deviations from the median to the ends of a range that holds 8 in 10."""
-_SMALLEST = 2.0**-54
+_SMALLEST = 2.0**-53
 _TEXT = re.compile(r"\s*(?:(?P<guess>[^()]+?)\s*\(\s*)?(?P<low>[^()]+?)\s+to\s+(?P<high>[^()]+?)\s*(?P<end>\)?)\s*")
 _FORMS = "must be a guess such as {0}, or a range that is 8 in 10 sure such as {1}"
 
@@ -165,11 +165,18 @@ class Guess:
         hint: turn them round: 0.4 to 0.6
         """
         try:
-            found = cls(*_given(given, scale), scale=scale)
+            parts = [
+                None if one is None else _number(part, one)
+                for part, one in zip(_NAMES, _given(given, scale), strict=True)
+            ]
         except InvalidInput as error:
-            if error.parameter in (("guess",), ()) or isinstance(given, (int, float)):
-                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given, hint=error.hint) from None
+            if error.parameter[0] in _NAMES:
+                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given) from None
             raise error.within(name) from None
+        if parts == [None, None, None]:
+            raise InvalidInput.of(name, _FORMS.format(*scale.examples), given)
+        with within(name):
+            found = cls(*parts, scale=scale)  # type: ignore[misc]
         is_end = math.isinf(scale.to(found.value)) and not (
             (scale.low is not None and found.value < scale.low) or (scale.high is not None and found.value > scale.high)
         )
@@ -179,7 +186,8 @@ class Guess:
                 words = f"at least {scale.low:g}" if scale.high is None else f"from {scale.low:g} to {scale.high:g}"
             is_count = scale == SHARE and found.value > 1 and "%" not in str(given)
             hint = f"{found.value:g} in a hundred is {found.value:g}%" if is_count else None
-            raise InvalidInput.of(name, f"must be {words}", given, hint=hint)
+            got = given.plain() if isinstance(given, Guess) else given
+            raise InvalidInput.of(name, f"must be {words}", got, hint=hint)
         return found
 
     @classmethod

@@ -40,9 +40,16 @@ from equipoise.planner.plan_parts import (
 from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:
-    from equipoise.experiment import Experiment
-    from equipoise.planner.world import World
+    from collections.abc import Callable
 
+    from equipoise.experiment import Experiment
+    from equipoise.planner.forecast import Forecast
+    from equipoise.planner.world import World
+    from equipoise.progress import Progress
+
+_PLACES = {"missing": "rewards", "reward_cap": "rewards", "reward_range": "rewards"}
+_NAMES = {"reward_cap": "cap", "reward_range": "range"}
+"""Where a plan has settings of an experiment that are the same under every way, and what they are called there."""
 SCENARIOS = ("as guessed", "no difference", "half the differences", "another arm is best", "half as many people")
 """Named scenarios, in which arms are exactly as said; the rest of the guesses keep their ranges."""
 _SLACK = 4
@@ -206,6 +213,11 @@ class Plan:
                     "rewards"
                 )
         days = self.enrolment_days
+        if self.expected_people > MOST_PEOPLE:
+            words = (
+                f"must be given: {self.expected_people:,.0f} are expected, and at most {MOST_PEOPLE:,} can be simulated"
+            )
+            raise InvalidInput.of("most", words).within("people")
         for place, delay in given:
             if delay.median.value >= days * DAY and people.has_calendar:
                 raise InvalidInput.of(
@@ -250,15 +262,15 @@ class Plan:
     def _check_missing(self) -> None:
         from equipoise.planner.plan_worlds import missing_by_outcome
 
+        ratio: float = self.rewards.missing_ratio.value
         for arm in self.arms:
-            missing, ratio = arm.missing or self.rewards.missing, self.rewards.missing_ratio.value
+            share: Guess = arm.missing or self.rewards.missing
             good = arm.rate.value if arm.rate is not None else 0.5
-            if max(missing_by_outcome(missing.value, ratio, good)) > 1:
-                most = max(good + ratio * (1 - good), 1e-300) and ratio / (good + ratio * (1 - good))
-                words = (
-                    f"must be at most {1 / most:.3g} with a missing_ratio of {ratio:g}, or all bad outcomes are missing"
-                )
-                raise InvalidInput.of("missing", words, missing.value).within("rewards")
+            if max(missing_by_outcome(share.value, ratio, good)) > 1:
+                most = min((good + ratio * (1 - good)) / ratio, good + ratio * (1 - good))
+                words = f"must be at most {most:.3g} for {arm.name!r} with a missing_ratio of {ratio:g}"
+                hint = "at more, rewards would be missing after all bad outcomes and then some"
+                raise InvalidInput.of("missing", words, share.value, hint=hint).within("rewards")
 
     def _check_ways(self) -> None:
         from equipoise.experiment.configuration import checked_settings
@@ -266,16 +278,15 @@ class Plan:
         unset = dict.fromkeys(("reward_weight", "information_kept", "information_about"))
         unset |= dict.fromkeys(("smallest_difference", "half_width", "units", "drift", "metadata"))
         for way in self.ways:
-            with within("ways", way.label):
-                settings = self.settings(way)
-                try:
-                    checked_settings(**unset, **settings, seed=0, covariates=())
-                    way.policy.check_arms(len(self.arms))
-                except InvalidInput as error:
-                    if error.parameter[:1] == ("missing",):
-                        error.parameter = ("rewards", *error.parameter[1:])
-                        raise InvalidInput.of("value", error.expected or error.message, error.got) from None
-                    raise
+            try:
+                checked_settings(**unset, **self.settings(way), seed=0, covariates=())
+                way.policy.check_arms(len(self.arms))
+            except InvalidInput as error:
+                place = _PLACES.get(str(error.parameter[0]), None) if error.parameter else None
+                if place is None:
+                    raise error.within("ways", way.label) from None
+                error.parameter = error.parameter[-1:]
+                raise error.within(place, names=_NAMES) from None
 
     # What it says
 
@@ -537,6 +548,74 @@ class Plan:
             dataclasses.replace(arm, **{key: value}) for arm, value in zip(self.arms, means.tolist(), strict=True)
         )
         return dataclasses.replace(self, arms=arms)
+
+    # Forecasts
+
+    def simulate(
+        self,
+        *,
+        replications: int | None = None,
+        seconds: float | None = None,
+        progress: Progress | bool | None = None,
+        on_partial: Callable[[Forecast], object] | None = None,
+        workers: int | None = None,
+        backend: str = "threads",
+        scheduler: str | None = None,
+    ) -> Forecast:
+        """Forecast by simulation what each way will bring.
+
+        It begins with 20 simulated experiments per way and doubles them until ranges are narrow or time is up; Ctrl-C
+        returns what is done. Replication r is the same in every run.
+
+        Parameters
+        ----------
+        replications : int, optional
+            Simulate this number with truths drawn from the guesses, and half as many exactly as guessed.
+        seconds : float, optional
+            At most about so long: 60 by default, without limit if `replications` is given.
+        progress : bool or callable, optional
+            True shows a bar; a function is called with (done, total).
+        on_partial : callable, optional
+            Called with the forecast so far after each round but the last.
+        workers : int, optional
+            Threads or processes; by default one per available processor.
+        backend : {"threads", "processes", "ray", "dask"}
+            Where to simulate.
+        scheduler : str, optional
+            Address of the cluster for "ray" and "dask".
+
+        Examples
+        --------
+        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=2000, goals=0.08, ways={"information_kept": [0.7]})
+        >>> forecast = plan.simulate(replications=20)
+        >>> print(forecast.recommendation()[0])
+        Keep 70% of the information.
+        """
+        from equipoise.planner.refinement import simulate
+
+        return simulate(
+            self,
+            replications=replications,
+            seconds=seconds,
+            progress=progress,
+            on_partial=on_partial,
+            workers=workers,
+            backend=backend,
+            scheduler=scheduler,
+        )
+
+    def formulas(self) -> Forecast:
+        """Forecast by formula, in milliseconds: as if the policy knew the guesses to be right from the start.
+
+        Examples
+        --------
+        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=4000, goals=0.08)
+        >>> forecast = plan.formulas()
+        >>> {name: round(way.people.median) for name, way in forecast.ways.items()}
+        """
+        from equipoise.planner.formulas import forecast_by_formula
+
+        return forecast_by_formula(self)
 
     # Plain data
 

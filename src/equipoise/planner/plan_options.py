@@ -55,7 +55,7 @@ def plan_from_options(**options: Any) -> Plan:
     >>> plan_from_options(rates="10%,120%", people=3000)
     Traceback (most recent call last):
     ...
-    equipoise.errors.InvalidInput: rates must be from 0 to 1; got '120%' for arm B
+    equipoise.errors.InvalidInput: rates of arm B must be from 0 to 1; got '120%'
     """
     for name in options:
         if name not in OPTIONS:
@@ -168,10 +168,10 @@ def _stds(given: dict[str, Any], names: list[str]) -> list[Any]:
 def _about_option(error: InvalidInput, given: Mapping[str, Any]) -> InvalidInput:
     """Return an error about an option instead of about a place in the plan."""
     path = [str(part) for part in error.parameter]
-    if not path or path[0] in given or len(path) < 2:
+    if not path or len(path) < 2:
         return error
     if path[0] == "arms":
-        option, where = _OPTION_OF.get(path[2] if len(path) > 2 else "", path[-1]), f" for arm {path[1]}"
+        option, where = _OPTION_OF.get(path[2] if len(path) > 2 else "", path[-1]), f"of arm {path[1]} "
     else:
         option, where = _OPTION_OF.get(".".join(path[:2]), path[1]), ""
         if path[0] == "ways" and path[-1] in given:
@@ -179,8 +179,6 @@ def _about_option(error: InvalidInput, given: Mapping[str, Any]) -> InvalidInput
     if error.expected is None:
         error.parameter = (option,)
         return error
-    end = path[-1] if path[-1] in ("low", "high") else ""
-    words = f"{end} {error.expected}".strip()
-    said = InvalidInput.of(option, f"{words}{error._got}{where}", hint=error.hint)
-    said.got = error.got
-    return said
+    end = f"({path[-1]}) " if path[-1] in ("low", "high") else ""
+    got = (error.got,) if "got" in vars(error) else ()
+    return InvalidInput.of(option, f"{where}{end}{error.expected}", *got, hint=error.hint)

@@ -463,7 +463,7 @@ class People(Part):
         """Return how many people are expected on each of the first days, at this pace."""
         if self.counts is not None:
             return np.array(self.counts[:days])
-        found = np.full(days, per_day)
+        found = np.full(days, float(per_day))
         if self.weekdays is not None:
             factors = np.array(self.weekdays)
             found *= (factors / factors.mean())[(self.first_day.weekday() + np.arange(days)) % WEEK]

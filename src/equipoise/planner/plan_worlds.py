@@ -12,14 +12,13 @@ from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.planner.guesses import NINE_OF_TEN
 from equipoise.planner.plan_parts import DAY, Delay, PlannedArm
-from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, SHAPE_ROWS, YES_NO, World
+from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, SHAPE_ROWS, UNLIMITED, YES_NO, World
 
 if TYPE_CHECKING:
     from equipoise.planner.plan import Plan
 
 _GUESS = int.from_bytes(b"guess", "big")
 """Purpose of a random number, as `kernels.random` has them."""
-_UNLIMITED = 2**53
 _NODES = 4096
 
 
@@ -73,30 +72,29 @@ def _world(plan: Plan, truth: dict[str, float]) -> World:
     has_calendar = plan.people.has_calendar
     per_day = plan.people.expected(pace or 0.0, days) if has_calendar else np.array([float(plan.people.most)])
     low, high = plan.reward_range or (None, None)
-    values: dict[str, Any] = {
-        "kind": kind,
-        "shape": shape,
-        "pool": np.concatenate(pools) if pools else np.zeros(0),
-        "rounded_to": rewards.rounded_to or 0.0,
-        "lowest": -math.inf if low is None else low,
-        "highest": math.inf if high is None else high,
-        "mean": mean,
-        "std": std,
-        "delay": delay,
-        "delay_spread": spread,
-        "missing_after_good": good,
-        "missing_after_bad": bad,
-        "per_day": per_day,
-        "is_exact": plan.people.exact or not has_calendar,
-        "most_people": plan.most_people or _UNLIMITED,
-        "batch_people": rewards.batch_people,
-        "batch_seconds": 0.0 if math.isnan(rewards.batch_seconds) else DAY,
-        "batch_at": 0.0 if math.isnan(rewards.batch_seconds) else rewards.batch_seconds,
-        "drift_per_second": plan.drift.per_week / (7 * DAY),
-        "step": plan.drift.step,
-        "step_at": _step_at(plan),
-    }
-    return World(**{name: values[name] for name in World._fields})
+    return World(
+        kind=kind,
+        shape=shape,
+        pool=np.concatenate(pools) if pools else np.zeros(0),
+        rounded_to=rewards.rounded_to or 0.0,
+        lowest=-math.inf if low is None else low,
+        highest=math.inf if high is None else high,
+        mean=mean,
+        std=std,
+        delay=delay,
+        delay_spread=spread,
+        missing_after_good=good,
+        missing_after_bad=bad,
+        per_day=per_day,
+        is_exact=plan.people.exact or not has_calendar,
+        most_people=plan.most_people or UNLIMITED,
+        batch_people=rewards.batch_people,
+        batch_seconds=0.0 if math.isnan(rewards.batch_seconds) else DAY,
+        batch_at=0.0 if math.isnan(rewards.batch_seconds) else rewards.batch_seconds,
+        drift_per_second=plan.drift.per_week / (7 * DAY),
+        step=plan.drift.step,
+        step_at=_step_at(plan),
+    )
 
 
 def missing_by_outcome(share: float, ratio: float, good: float) -> tuple[float, float]:

@@ -99,7 +99,7 @@ def planned_bands(forecast: Forecast, way: str) -> dict[str, Any]:
         bands.append(band if arm is None else band | {"arm": arm})
     start = plan.people.start
     return {
-        "digest": plan.digest(),
+        "digest": plan.digest,
         "way": way,
         "start": None if start is None else start.isoformat(),
         "replications": paths.n_replications,

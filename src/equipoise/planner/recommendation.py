@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING
 from equipoise.planner.figures import Range
 from equipoise.planner.question import Question
 from equipoise.planner.way_forecast import WayForecast
-from equipoise.planner.words import Part, Sentence, about, day_of, days, number, out_of, percent, sentence, whole, width
+from equipoise.planner.words import (
+    Part,
+    Sentence,
+    about,
+    day_of,
+    days,
+    number,
+    out_of,
+    percent,
+    sentence,
+    whole,
+    width,
+)
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
@@ -27,6 +39,8 @@ FREE = 1.02
 """A way is free if it needs at most this many times the days of equal shares, or is within the errors."""
 CLEAR = 2.0
 """Standard errors that make a difference clear."""
+LARGE_BIAS = 0.1
+"""A bias is told if it is clearly more than this part of a half-width."""
 __all__ = ["Sentence", "chosen_way", "recommendation"]
 
 Parts = dict[str, Part | str]
@@ -72,6 +86,7 @@ def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
         *_goal(forecast, way),
         *_gain(forecast, way),
         *_control(forecast, way),
+        *_cost(forecast, way),
         *_declare(forecast, way),
         *_free(forecast, way),
         *_next(forecast, way),
@@ -83,6 +98,8 @@ def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
 
 def _take(way: WayForecast) -> Sentence:
     kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept == 1:
+        return sentence("way", "Keep all of the information.")
     if kept is not None:
         return sentence("way", "Keep {kept} of the information.", {"kept": percent(kept)})
     if weight is not None:
@@ -97,6 +114,8 @@ def _called(way: WayForecast) -> str:
 def _way_words(way: WayForecast) -> tuple[str, Parts]:
     """Return how a way is called in a sentence, as a template with its parts."""
     kept, weight = way.setting.get("information_kept"), way.setting.get("reward_weight")
+    if kept == 1:
+        return "keeping all of the information", {}
     if kept is not None:
         return "keeping {kept} of the information", {"kept": percent(kept)}
     if weight is not None:
@@ -126,7 +145,7 @@ def _goal_words(question: Question) -> tuple[str, Parts]:
 def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, equal = forecast.question, forecast.equal_shares
     if not question.has_goal:
-        parts: Parts = {"widest": width(way.widest.median), "equal": width(equal.widest.median)}
+        parts: Parts = {"widest": _near(way.widest.median), "equal": _near(equal.widest.median)}
         if not math.isfinite(way.widest.median):
             return [sentence("goal", "There will be too few rewards for an interval of every arm.")]
         words = "In the end you will know every arm to ±{widest}"
@@ -140,7 +159,7 @@ def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     words += " after about {people} people"
     if question.has_calendar:
         span, more = _span("days", way.days)
-        words += f": {span} days"
+        words += f": {span}"
         parts |= more
         alone = way.luck_alone
         if alone is not None and _is_wider(way.days, alone.days):
@@ -170,9 +189,11 @@ def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
 def _span(name: str, found: Range) -> tuple[str, Parts]:
     """Return a template for a range, which may have no end."""
     parts: Parts = {name: days(found.median), f"{name}_low": days(found.low)}
+    if found.low == found.high:
+        return f"{{{name}}} days", {name: days(found.median)}
     if math.isfinite(found.high):
-        return f"{{{name}}} ({{{name}_low}} to {{{name}_high}})", parts | {f"{name}_high": days(found.high)}
-    return f"{{{name}}} ({{{name}_low}} or more)", parts
+        return f"{{{name}}} days ({{{name}_low}} to {{{name}_high}})", parts | {f"{name}_high": days(found.high)}
+    return f"{{{name}}} days ({{{name}_low}} or more)", parts
 
 
 def _is_wider(whole: Range, luck: Range) -> bool:
@@ -192,16 +213,16 @@ def _gain(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     per, more = way.gain_per_100, "more" if question.direction == "maximise" else "less"
     if question.is_yes_no:
         more = "more" if question.direction == "maximise" else "fewer"
-        template = f"{{gain}} {more} of every {{hundred}} people{_outcome(question)} than with equal shares: some {{all}} in all ({{low}} to {{high}})."
         parts: Parts = {"gain": _gain_part(per.median), "hundred": Part("100", 100)}
-        low, high = way.gain.low, way.gain.high
-        parts |= {"all": about(way.gain.median), "low": about(low), "high": about(high)}
+        parts |= {"all": about(way.gain.median), "low": about(way.gain.low), "high": about(way.gain.high)}
+        outcome = f" ('{question.outcome}')" if question.outcome else ""
+        span = "" if parts["low"] == parts["high"] else " ({low} to {high})"
+        template = f"{{gain}} {more} of every {{hundred}} people{outcome} than with equal shares: some {{all}} in all{span}."
     else:
-        template = (
-            f"Each person gets {{gain}} {more} on average than with equal shares ({{low}} to {{high}}): {{all}} in all."
-        )
         parts = {"gain": about(per.median / 100), "low": about(per.low / 100), "high": about(per.high / 100)}
         parts |= {"all": about(way.gain.median)}
+        span = "" if parts["low"] == parts["high"] else " ({low} to {high})"
+        template = f"Each person gets {{gain}}{span} {more} on average than with equal shares: some {{all}} in all."
     best: Parts = {"best": whole(100 * way.best_share.median), "hundred": Part("100", 100)}
     best["equal"] = whole(100 * equal.best_share.median)
     found = [
@@ -219,8 +240,23 @@ def _gain_part(value: float) -> Part:
     return number(value, 1) if abs(value) >= 0.95 else about(value)
 
 
-def _outcome(question: Question) -> str:
-    return f" ('{question.outcome}')" if question.outcome else ""
+def _gains_words(way: WayForecast, question: Question) -> tuple[str, Parts]:
+    """Return what a way gains, as a template with its parts."""
+    gain = way.gain_per_100.median
+    if question.is_yes_no:
+        return "gains {gain} per {hundred} people", {"gain": _gain_part(gain), "hundred": Part("100", 100)}
+    return "gains {gain} a person", {"gain": about(gain / 100)}
+
+
+def _cost(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    ours, theirs = way.cost, forecast.equal_shares.cost
+    if ours is None or theirs is None or not math.isfinite(ours.median):
+        return []
+    parts: Parts = {"cost": about(ours.median), "high": about(ours.high), "equal": about(theirs.median)}
+    words = "It costs about {cost}"
+    words += "" if ours.low == ours.high else ", and at most {high} in {sure} of {of} experiments"
+    words += "." if way is forecast.equal_shares else "; equal shares {equal}."
+    return [sentence("cost", words, parts | {"sure": Part("9", 9), "of": Part("10", 10)})]
 
 
 def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
@@ -229,7 +265,8 @@ def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     if ours is None or theirs is None or not ours.high > 0 or question.control is None:
         return []
     parts: Parts = {"ours": about(ours.median), "high": about(ours.high), "equal": about(theirs.median)}
-    words = "About {ours} people get something worse than the control, and up to {high} in {sure} of {of} experiments"
+    words = "About {ours} people get something worse than the control"
+    words += "" if ours.low == ours.high else ", and at most {high} in {sure} of {of} experiments"
     words += "." if way is equal else "; with equal shares {equal}."
     return [sentence("control", words, parts | {"sure": Part("9", 9), "of": Part("10", 10)})]
 
@@ -271,11 +308,14 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     if choice.rest_width is not None and choice.rest >= 0.02 and question.precision is not None:
         missed, of = out_of(choice.rest)
         words = "{missed} of {of} end without it, half of them with ±{rest} or better."
-        found.append(sentence("rest", words, {"missed": missed, "of": of, "rest": width(choice.rest_width)}))
+        if choice.rest_width <= question.precision:
+            words = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
+        found.append(sentence("rest", words, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
     finer = choice.precision is not None and question.precision is not None
     if finer and choice.precision is not None and choice.precision < 0.99 * (question.precision or 0.0):
         reached, of = out_of(choice.chance.value)
-        words = "You could ask for as little as ±{finer}: {reached} of {of} reach it in time."
+        words = "You could ask for as little as ±{finer}: {reached} of {of} reach it"
+        words += " in time." if question.deadline_seconds is not None else "."
         found.append(sentence("finer", words, {"finer": width(choice.precision), "reached": reached, "of": of}))
     return found
 
@@ -293,20 +333,11 @@ def _free(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     if most is way:
         time = "no day longer" if question.has_calendar else "no more people"
         return [sentence("free", f"It is free: {time} than equal shares.")]
-    parts |= {"gain": _gain_part(abs(most.gain_per_100.median)), "hundred": Part("100", 100)}
-    if question.has_calendar:
-        parts["days"] = days(most.days.median)
-        return [
-            sentence(
-                "free", f"{_start(words)} is free ({{days}} days) and gains {{gain}} per {{hundred}} people.", parts
-            )
-        ]
-    parts["people"] = about(most.people.median)
-    return [
-        sentence(
-            "free", f"{_start(words)} is free ({{people}} people) and gains {{gain}} per {{hundred}} people.", parts
-        )
-    ]
+    gains, more = _gains_words(most, question)
+    parts |= more
+    parts |= {"days": days(most.days.median), "people": about(most.people.median)}
+    took = "{days} days" if question.has_calendar else "{people} people"
+    return [sentence("free", f"{_start(words)} is free ({took}), and {gains}.", parts)]
 
 
 def _gains(way: WayForecast) -> bool:
@@ -321,20 +352,18 @@ def _is_free(way: WayForecast, equal: WayForecast) -> bool:
 def _next(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     """Say what the next larger gain costs."""
     question = forecast.question
-    larger = [
-        one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way
-    ]
+    larger = [one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way]
     larger = [one for one in larger if _gains(one)]
     if not larger:
         return []
     following = min(larger, key=lambda one: one.gain_per_100.median)
     words, parts = _way_words(following)
-    parts |= {"gain": _gain_part(following.gain_per_100.median), "hundred": Part("100", 100)}
-    gains = "gains {gain} per {hundred} people"
+    gains, more = _gains_words(following, question)
+    parts |= more
     if not question.has_goal:
         if not math.isfinite(following.widest.median):
             return []
-        parts["widest"] = width(following.widest.median)
+        parts["widest"] = _near(following.widest.median)
         return [sentence("next", f"{_start(words)} {gains}, and ends with ±{{widest}}.", parts)]
     if not math.isfinite(following.days.median):
         return [sentence("next", f"{_start(words)} {gains}, but most experiments do not reach the goal.", parts)]
@@ -356,20 +385,14 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, found = forecast.question, []
     coverage, wanted = way.coverage, question.confidence
     if coverage.value + CLEAR * coverage.error < wanted:
-        parts: Parts = {
-            "held": whole(100 * coverage.value),
-            "hundred": Part("100", 100),
-            "wanted": number(100 * wanted, 1),
-        }
-        words = (
-            "All intervals hold together in {held} of {hundred} simulated experiments at the stop, wanted were {wanted}"
-        )
+        parts: Parts = {"held": whole(100 * coverage.value), "hundred": Part("100", 100), "wanted": number(100 * wanted, 1)}
+        words = "All intervals hold together at the stop in {held} of {hundred} simulated experiments, not in {wanted}"
         if question.reward_range is None or None in question.reward_range:
             words += ": declare a range of rewards, or ask for more confidence"
         found.append(sentence("honesty", words + ".", parts))
     for arm, bias in way.bias.items():
         half = way.half_widths[arm].median
-        if math.isfinite(half) and abs(bias.value) > max(CLEAR * 1.5 * bias.error, 0.1 * half):
+        if math.isfinite(half) and abs(bias.value) - CLEAR * bias.error > LARGE_BIAS * half:
             parts = {"bias": about(abs(bias.value)), "arm": f"'{arm}'"}
             side = "below" if bias.value < 0 else "above"
             found.append(sentence("bias", f"The mean of {{arm}} ends {{bias}} {side} the truth on average.", parts))
@@ -390,10 +413,15 @@ def _doubt(effect: Effect, question: Question) -> Sentence:
     what, parts = _guess_words(effect)
     if effect.figure == "days":
         parts["change"] = days(abs(effect.change))
-        result = "{change} days " + ("longer" if effect.change > 0 else "less")
+        result = "it would take {change} days " + ("more" if effect.change > 0 else "less")
     else:
-        parts |= {"change": _gain_part(abs(effect.change)), "hundred": Part("100", 100)}
-        result = f"a gain per {{hundred}} that is {{change}} {'larger' if effect.change > 0 else 'smaller'}"
+        side = "larger" if effect.change > 0 else "smaller"
+        if question.is_yes_no:
+            parts |= {"change": _gain_part(abs(effect.change)), "hundred": Part("100", 100)}
+            result = f"the gain would be {{change}} per {{hundred}} people {side}"
+        else:
+            parts["change"] = about(abs(effect.change) / 100)
+            result = f"the gain would be {{change}} a person {side}"
     return sentence("doubt", f"What you are least sure of: if {what}, {result}.", parts)
 
 
@@ -406,7 +434,7 @@ def _guess_words(effect: Effect) -> tuple[str, Parts]:
     >>> effect = Effect(guess="arms.prize.rate", way="", figure="days", step=0.05, change=8, error=1, explained=0.5)
     >>> words, parts = _guess_words(effect)
     >>> words.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
-    "'prize' were 5 points better"
+    "the rate of 'prize' were 5 points higher"
     """
     place, step = effect.guess.split("."), effect.step
     last = place[-1]
@@ -435,6 +463,17 @@ def _guess_words(effect: Effect) -> tuple[str, Parts]:
     return f"'{effect.guess}' were {{step}} larger", parts | {"step": about(step)}
 
 
+def _near(half_width: float) -> Part:
+    """Return a half-width that was read off simulations, with two digits."""
+    return width(float(f"{half_width:.2g}"))
+
+
+def _rounded_up(factor: float) -> Part:
+    """Return a factor that suffices, with two digits."""
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 1)
+    return about(math.ceil(factor / unit * (1 - 1e-9)) * unit)
+
+
 def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     question, found = forecast.question, forecast.alternatives
     known, parts = _goal_words(question)
@@ -461,18 +500,26 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
             people, own["people"] = "With about {people} people the", about(way.stop_people.median)
         sure, of = out_of(question.sureness)
         words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
-        said.append(
-            sentence("closest", words, own | {"reached": width(float(f"{found.reached:.2g}")), "sure": sure, "of": of})
-        )
-    options, parts = [], {}
+        said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
+    for share, why in ((found.missing, "too many rewards are missing"), (found.open, "too many rewards are still open")):
+        if share >= 0.1:
+            happened, of = out_of(share)
+            words = "In {happened} of {of} the intervals are narrow enough by then, but the numbers are provisional: " + why
+            said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
+    options: list[str] = []
+    parts = {}
+    if found.missing >= 0.1:
+        options.append("see to it that more rewards come, or count a default value for those that do not")
+    if found.open >= 0.1:
+        options.append("hold rewards back until their window has passed, or give the last ones time")
     if found.people_factor is not None:
         options.append("take {factor} times as many people")
-        parts["factor"] = about(found.people_factor * (1 + 1e-9))
+        parts["factor"] = _rounded_up(found.people_factor)
     if found.arms is not None and found.arms_half_width is not None:
         dropped = len(question.arms) - found.arms
         options.append("drop {dropped} of the {arms} arms (about ±{arms_width})")
         parts |= {"dropped": whole(dropped), "arms": whole(len(question.arms))}
-        parts["arms_width"] = width(float(f"{found.arms_half_width:.2g}"))
+        parts["arms_width"] = _near(found.arms_half_width)
     if found.precision is not None and found.chance is not None:
         reached, of = out_of(found.chance)
         parts |= {"precision": width(found.precision), "reached": reached, "of": of}

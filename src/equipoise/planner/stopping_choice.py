@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from equipoise._types import FloatArray
 from equipoise.planner.figures import Mean, Range, quantile, range_of, share_of
+from equipoise.planner.first_passages import BoolArray, provisional
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.way_forecast import Readings
 
@@ -78,6 +79,9 @@ class Alternatives:
         Probability of that by the deadline.
     days : float, optional
         Days within which enough experiments have it.
+    missing, open : float
+        Share of the experiments whose intervals are narrow enough by the deadline, but whose numbers are provisional,
+        as too many rewards are missing for good, or still open.
     """
 
     way: str
@@ -88,6 +92,8 @@ class Alternatives:
     precision: float | None = None
     chance: float | None = None
     days: float | None = None
+    missing: float = 0.0
+    open: float = 0.0
 
 
 def round_up(width: float) -> float:
@@ -185,24 +191,48 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
     if question.precision is None or not np.isfinite(reached).any():
         return Alternatives(way=question.ways[int(np.argmax(chances))])
     best = int(np.argmin(reached))
-    # Not finer than what is reached: widths that are provisional do not count as such.
-    offered = round_up(max(float(reached[best]), question.precision))
-    passages = readings.for_precisions(np.array([offered, round_up(1.0001 * offered)]))
-    in_time = (passages.is_met & (passages.seconds <= limit))[:, best].mean(axis=-1)
-    place = 0 if in_time[0] >= question.sureness else 1
-    is_offered = bool(in_time[place] >= question.sureness)
+    width = float(reached[best])
+    is_narrow = widths[best] <= question.precision
+    missing, is_open = (float((is_narrow & one[best]).mean()) for one in _provisional(readings))
+    found = Alternatives(way=question.ways[best], reached=width, missing=missing, open=is_open)
+    if is_narrow.mean() >= question.sureness:
+        return found  # more people or fewer arms would not help
+    offered, days, chance = _within_reach(readings, best, max(width, question.precision), limit)
     factor = quantile(readings.shortfall[best], question.sureness)
-    arms, width = _fewer_arms(len(question.arms), float(reached[best]), question.precision, 1.0 - question.confidence)
-    return Alternatives(
-        way=question.ways[best],
-        reached=float(reached[best]),
+    arms, arms_width = _fewer_arms(len(question.arms), width, question.precision, 1.0 - question.confidence)
+    return replace(
+        found,
         people_factor=factor if factor > 1.0 and math.isfinite(factor) else None,
         arms=arms,
-        arms_half_width=width,
-        precision=float((offered, round_up(1.0001 * offered))[place]) if is_offered else None,
-        chance=float(in_time[place]) if is_offered else None,
-        days=quantile(passages.seconds[place, best], question.sureness) / SECONDS_A_DAY if is_offered else None,
+        arms_half_width=arms_width,
+        precision=offered,
+        chance=chance,
+        days=days,
     )
+
+
+def _provisional(readings: Readings) -> tuple[BoolArray, BoolArray]:
+    """Return where numbers are provisional at the deadline as rewards are missing, and where only as they are open."""
+    is_provisional = readings.at_deadline(readings.provisional)
+    missing = readings.at_deadline(provisional(readings.paths, holds=True))
+    return missing, is_provisional & ~missing
+
+
+def _within_reach(
+    readings: Readings, way: int, width: float, limit: float
+) -> tuple[float | None, float | None, float | None]:
+    """Return a round half-width that enough experiments reach in time, in how many days, and how many do."""
+    sureness = readings.question.sureness
+    first = round_up(width)
+    offered = np.array([first, round_up(1.0001 * first)])
+    passages = readings.for_precisions(offered)
+    in_time = (passages.is_met & (passages.seconds <= limit))[:, way].mean(axis=-1)
+    enough = np.flatnonzero(in_time >= sureness)
+    if enough.size == 0:
+        return None, None, None
+    place = int(enough[0])
+    days = quantile(passages.seconds[place, way], sureness) / SECONDS_A_DAY
+    return float(offered[place]), days, float(in_time[place])
 
 
 def _fewer_arms(n_arms: int, reached: float, wanted: float, delta: float) -> tuple[int | None, float | None]:

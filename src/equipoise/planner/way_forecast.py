@@ -244,8 +244,10 @@ class Readings:
 
     def gain_at(self, moment: tuple[IntArray, FloatArray]) -> FloatArray:
         """Return the expected reward above that of equal shares, in all."""
-        found: FloatArray = (self.assigned_at(moment) * self.advantage).sum(axis=-1)
-        return found
+        assigned = self.assigned_at(moment)
+        gain = (assigned * self.advantage).sum(axis=-1)
+        rounding = 1e-12 * np.abs(self.paths.mean).max(axis=-1) * assigned.sum(axis=-1)
+        return np.where(np.abs(gain) <= rounding, 0.0, gain)
 
     @cached_property
     def last_person(self) -> FloatArray:
@@ -350,7 +352,7 @@ def _way_forecast(
         gain=range_of(gain),
         gain_per_100_at_end=range_of(100.0 * gain_at_end / np.maximum(at_end, 1.0)),
         gain_at_end=range_of(gain_at_end),
-        chance_worse=None if is_equal else share_of(gain < -1e-12 * np.abs(readings.advantage).max(axis=-1) * people),
+        chance_worse=None if is_equal else share_of(gain < 0.0),
         best_share=range_of(best_people / per_person),
         best_people=range_of(best_people),
         worse_than_control=_worse_than_control(readings, at_stop),
@@ -411,10 +413,15 @@ def _differences(readings: Readings, way: int) -> dict[str, Range]:
     if not pairs or len(pairs) > _MOST_PAIRS:
         return {}
     mean, spread = paths.estimate[way, :n, -1].ravel(), np.nan_to_num(paths.spread[way, :n, -1]).ravel()
+    skewness = None
+    if question.is_yes_no:
+        rate = np.clip(np.nan_to_num(mean, nan=0.5), 1e-9, 1.0 - 1e-9)
+        skewness = (1.0 - 2.0 * rate) / np.sqrt(rate * (1.0 - rate))
     evidence = Evidence.from_summary(
         paths.counted[way, :n, -1].ravel(),
         np.nan_to_num(mean),
         spread,
+        skewness=skewness,
         reward_range=question.reward_range,
         tightest_at=question.tightest_at,
     )

@@ -99,7 +99,8 @@ def about(value: float, digits: int = 2) -> Part:
 
 def width(value: float) -> Part:
     """Return a half-width: with the digits it was given with, and three at most."""
-    text = f"{value:.3g}" if 1e-4 <= abs(value) < 1e3 else f"{value:,.0f}" if value >= 1e3 else f"{value:.2e}"
+    is_plain = value == 0 or 1e-4 <= abs(value) < 1e3
+    text = f"{value:.3g}" if is_plain else f"{value:,.0f}" if value >= 1e3 else f"{value:.2e}"
     return Part(text, float(text.replace(",", "")))
 
 

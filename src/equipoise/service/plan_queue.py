@@ -68,7 +68,7 @@ class PlanQueue:
     def submit(self, plan: Plan, *, seconds: float = MOST_SECONDS) -> dict[str, Any]:
         """Add a plan, unless it is here already, and return its record."""
         check_size(plan)
-        identity = plan.digest()
+        identity = plan.digest
         known = self.find(identity)
         if known is None or known["state"] in (CANCELLED, FAILED):
             if len(self._in(WAITING)) >= MOST_WAITING:
