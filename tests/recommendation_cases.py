@@ -90,7 +90,9 @@ CASES: dict[str, Callable[[], Forecast]] = {
     "no deadline": lambda: _forecast({"precision": 0.06, "deadline_seconds": None}),
     "no dates": lambda: _forecast({"precision": 0.06, "start": None}),
     "no dates, out of reach": lambda: _forecast({"precision": 0.02, "start": None}),
-    "no calendar": lambda: _forecast({"precision": 0.06, "start": None, "deadline_seconds": None, "has_calendar": False}),
+    "no calendar": lambda: _forecast(
+        {"precision": 0.06, "start": None, "deadline_seconds": None, "has_calendar": False}
+    ),
     "no calendar, out of reach": lambda: _forecast(
         {"precision": 0.02, "start": None, "deadline_seconds": None, "has_calendar": False}
     ),
@@ -98,8 +100,12 @@ CASES: dict[str, Callable[[], Forecast]] = {
         {"precision": 0.08}, shares=FIVE, means=(0.3, 0.3, 0.42, 0.5, 0.36), question_of=FIVE_ARMS
     ),
     "all arms equal": lambda: _forecast({"precision": 0.06}, means=(0.4, 0.4)),
-    "five arms within reach": lambda: _forecast({"precision": 0.1}, shares=FIVE, means=FIVE_MEANS, question_of=FIVE_ARMS),
-    "five arms out of reach": lambda: _forecast({"precision": 0.035}, shares=FIVE, means=FIVE_MEANS, question_of=FIVE_ARMS),
+    "five arms within reach": lambda: _forecast(
+        {"precision": 0.1}, shares=FIVE, means=FIVE_MEANS, question_of=FIVE_ARMS
+    ),
+    "five arms out of reach": lambda: _forecast(
+        {"precision": 0.035}, shares=FIVE, means=FIVE_MEANS, question_of=FIVE_ARMS
+    ),
     "no control": lambda: _forecast({"precision": 0.06, "control": None}),
     "the control is best": lambda: _forecast({"precision": 0.06, "control": 1}),
     "small rewards are good": lambda: _forecast(
@@ -109,9 +115,7 @@ CASES: dict[str, Callable[[], Forecast]] = {
         {"precision": 1.5, "is_yes_no": False, "outcome": "minutes"}, means=(12.0, 15.0), noise=_noise() * 25
     ),
     "means, small ones are good": lambda: _forecast(
-        {"precision": 1.5, "is_yes_no": False, "direction": "minimise"},
-        means=(15.0, 12.0),
-        noise=_noise() * 25,
+        {"precision": 1.5, "is_yes_no": False, "direction": "minimise"}, means=(15.0, 12.0), noise=_noise() * 25
     ),
     "an outcome in words": lambda: _forecast({"precision": 0.06, "outcome": "came to the appointment"}),
     "weights": lambda: _forecast({"precision": 0.06}, question_of=_weights(3)),
@@ -127,7 +131,9 @@ CASES: dict[str, Callable[[], Forecast]] = {
     "pace matters": lambda: _with_drawn("people.per_day", 8.0),
     "delay matters": lambda: _with_drawn("rewards.delay.median", 8.0),
     "rewards that come late": lambda: _forecast({"precision": 0.06}, delay_days=14.0),
-    "too many rewards missing": lambda: _forecast({"precision": 0.06}, change=lambda paths: _provisional(paths, at="missing")),
+    "too many rewards missing": lambda: _forecast(
+        {"precision": 0.06}, change=lambda paths: _provisional(paths, at="missing")
+    ),
     "too many rewards open": lambda: _forecast(
         {"precision": 0.06, "holds": False}, change=lambda paths: _provisional(paths, at="open")
     ),
@@ -135,5 +141,7 @@ CASES: dict[str, Callable[[], Forecast]] = {
     "means that are off": lambda: _forecast({"precision": 0.06, "reward_range": (0.0, 1.0)}, bias=-0.02),
     "some miss the goal": lambda: _forecast({"precision": 0.035, "sureness": 0.7}, noise=_noise(0, 0.45)),
     "costs": lambda: _forecast({"precision": 0.06, "cost_per_person": 2.5, "cost_per_day": 100.0}),
-    "a deadline before the end of enrolment": lambda: _forecast({"precision": 0.045, "deadline_seconds": 40 * 86_400.0}),
+    "a deadline before the end of enrolment": lambda: _forecast(
+        {"precision": 0.045, "deadline_seconds": 40 * 86_400.0}
+    ),
 }

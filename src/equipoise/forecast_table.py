@@ -28,13 +28,7 @@ def forecast_lines(forecast: Forecast, *, width: int | None = None) -> list[Line
         said.append(visible(sentence.text))
     lines += [Line(part) for part in textwrap.wrap(" ".join(said), max(room, 20))]
     lines += [Line(""), *(Line(text) for text in table_lines(_price_list(forecast), room)), Line("")]
-    notes = [_source(forecast)]
-    effects = [visible(effect.text) for effect in forecast.sensitivity()[:3]]
-    if effects:
-        notes.append("What matters most: " + " ".join(effects))
-    for note in notes:
-        lines += [Line(part, "dim") for part in textwrap.wrap(note, max(room, 20))]
-    return lines
+    return lines + [Line(part, "dim") for part in textwrap.wrap(_source(forecast), max(room, 20))]
 
 
 def _goal(forecast: Forecast) -> str:
@@ -55,24 +49,24 @@ def _price_list(forecast: Forecast) -> list[Column]:
     columns = [Column("way", [visible(way.name) for way in ways], names=True)]
     if question.has_goal:
         if question.has_calendar:
-            columns.append(Column("days to the goal", [ranged(way.days, 0, sign=False) for way in ways]))
-        columns.append(Column("people", [ranged(way.people, 0, sign=False) for way in ways], spare=3))
+            columns.append(Column("days", [ranged(way.days, 0, sign=False) for way in ways]))
+        columns.append(Column("people", [ranged(way.people, 0, sign=False) for way in ways], spare=4))
         columns.append(Column("in time", [_percent(way.chance.value) for way in ways]))
     gains = [_gain(way, is_rate=question.is_yes_no) for way in ways]
     columns.append(Column("gain per 100", gains))
-    columns.append(Column("best arm", [_percent(way.best_share.median) for way in ways]))
+    columns.append(Column("best arm", [_percent(way.best_share.median) for way in ways], spare=2))
     if question.control is not None:
         worse = [way.worse_than_control for way in ways]
         columns.append(
-            Column("worse than control", ["-" if one is None else ranged(one, 0, sign=False) for one in worse], spare=4)
+            Column("worse than control", ["-" if one is None else ranged(one, 0, sign=False) for one in worse], spare=6)
         )
-    columns.append(Column("widest +/-", [_width(way.widest.median) for way in ways]))
-    columns.append(Column("names best", [_percent(way.names_best.value) for way in ways], spare=1))
-    columns.append(Column("intervals hold", [_percent(way.coverage.value) for way in ways], spare=5))
+    columns.append(Column("widest +/-", [_width(way.widest.median) for way in ways], spare=1))
+    columns.append(Column("names best", [_percent(way.names_best.value) for way in ways], spare=5))
+    columns.append(Column("intervals hold", [_percent(way.coverage.value) for way in ways], spare=7))
     costs = [way.cost for way in ways]
     if any(cost is not None for cost in costs):
         columns.append(
-            Column("cost", ["-" if cost is None else ranged(cost, 0, sign=False) for cost in costs], spare=2)
+            Column("cost", ["-" if cost is None else ranged(cost, 0, sign=False) for cost in costs], spare=3)
         )
     return columns
 
@@ -121,9 +115,5 @@ def _width(width: float) -> str:
 def _source(forecast: Forecast) -> str:
     if forecast.by_formula:
         return "By formula, before the cost of learning; without --formula it is simulated."
-    n_all = forecast.replications + forecast.luck_replications
     ended = " Interrupted: more simulations would narrow the errors." if forecast.interrupted else ""
-    return (
-        f"From {n_all:,} simulated experiments of each way. Ranges hold 8 in 10 of them; gains are above equal shares."
-        f"{ended}"
-    )
+    return f"Ranges hold 8 in 10 simulated experiments; gains are above equal shares.{ended}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import InvalidInput
@@ -66,7 +66,8 @@ def fidelity_of(status: Status, metadata: Mapping[str, Any]) -> Fidelity:
         )
     began = status.created_at
     if plan.get("start") is not None:
-        began = max(began, datetime.fromisoformat(plan["start"]))
+        start = datetime.fromisoformat(plan["start"])
+        began = max(began, start if start.tzinfo is not None else start.replace(tzinfo=UTC))
     days: list[float] = plan["days"]
     day = max((status.at - began).total_seconds() / _SECONDS_PER_DAY, 0.0)
     found = measured(status)

@@ -14,19 +14,7 @@ from typing import TYPE_CHECKING
 from equipoise.planner.figures import Range
 from equipoise.planner.question import Question
 from equipoise.planner.way_forecast import WayForecast
-from equipoise.planner.words import (
-    Part,
-    Sentence,
-    about,
-    day_of,
-    days,
-    number,
-    out_of,
-    percent,
-    sentence,
-    whole,
-    width,
-)
+from equipoise.planner.words import Part, Sentence, about, day_of, days, number, out_of, percent, sentence, whole, width
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
@@ -217,7 +205,9 @@ def _gain(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         parts |= {"all": about(way.gain.median), "low": about(way.gain.low), "high": about(way.gain.high)}
         outcome = f" ('{question.outcome}')" if question.outcome else ""
         span = "" if parts["low"] == parts["high"] else " ({low} to {high})"
-        template = f"{{gain}} {more} of every {{hundred}} people{outcome} than with equal shares: some {{all}} in all{span}."
+        template = (
+            f"{{gain}} {more} of every {{hundred}} people{outcome} than with equal shares: some {{all}} in all{span}."
+        )
     else:
         parts = {"gain": about(per.median / 100), "low": about(per.low / 100), "high": about(per.high / 100)}
         parts |= {"all": about(way.gain.median)}
@@ -352,7 +342,9 @@ def _is_free(way: WayForecast, equal: WayForecast) -> bool:
 def _next(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     """Say what the next larger gain costs."""
     question = forecast.question
-    larger = [one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way]
+    larger = [
+        one for one in forecast.ways.values() if one.gain_per_100.median > way.gain_per_100.median and one is not way
+    ]
     larger = [one for one in larger if _gains(one)]
     if not larger:
         return []
@@ -385,7 +377,11 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, found = forecast.question, []
     coverage, wanted = way.coverage, question.confidence
     if coverage.value + CLEAR * coverage.error < wanted:
-        parts: Parts = {"held": whole(100 * coverage.value), "hundred": Part("100", 100), "wanted": number(100 * wanted, 1)}
+        parts: Parts = {
+            "held": whole(100 * coverage.value),
+            "hundred": Part("100", 100),
+            "wanted": number(100 * wanted, 1),
+        }
         words = "All intervals hold together at the stop in {held} of {hundred} simulated experiments, not in {wanted}"
         if question.reward_range is None or None in question.reward_range:
             words += ": declare a range of rewards, or ask for more confidence"
@@ -501,10 +497,15 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         sure, of = out_of(question.sureness)
         words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
         said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
-    for share, why in ((found.missing, "too many rewards are missing"), (found.open, "too many rewards are still open")):
+    for share, why in (
+        (found.missing, "too many rewards are missing"),
+        (found.open, "too many rewards are still open"),
+    ):
         if share >= 0.1:
             happened, of = out_of(share)
-            words = "In {happened} of {of} the intervals are narrow enough by then, but the numbers are provisional: " + why
+            words = (
+                "In {happened} of {of} the intervals are narrow enough by then, but the numbers are provisional: " + why
+            )
             said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
     options: list[str] = []
     parts = {}
