@@ -53,8 +53,7 @@ def create_experiment(
     **settings
         More arguments of `Experiment.create`, such as `seed` or `metadata`.
     """
-    plan, settings = creation_settings(forecast, way, settings)
-    del plan
+    _, settings = creation_settings(forecast, way, settings)
     return Experiment.create(store, name, **settings)
 
 
@@ -94,8 +93,9 @@ def planned_bands(forecast: Forecast, way: str) -> dict[str, Any]:
     names = {(figure, arm): values for figure, arm, values in _figures(forecast, paths, place, timed)}
     bands = []
     for (figure, arm), values in names.items():
-        low, middle, high = bands_of(values)
-        band: dict[str, Any] = {"figure": figure, "low": _plain(low), "middle": _plain(middle), "high": _plain(high)}
+        at_first = 0.0 if figure in (PEOPLE, REWARDS) else None
+        ends = dict(zip(("low", "middle", "high"), bands_of(values), strict=True))
+        band: dict[str, Any] = {"figure": figure} | {name: [at_first, *_plain(end)] for name, end in ends.items()}
         bands.append(band if arm is None else band | {"arm": arm})
     start = plan.people.start
     return {
@@ -103,7 +103,7 @@ def planned_bands(forecast: Forecast, way: str) -> dict[str, Any]:
         "way": way,
         "start": None if start is None else start.isoformat(),
         "replications": paths.n_replications,
-        "days": _plain(paths.look_seconds[timed] / SECONDS_A_DAY),
+        "days": [0.0, *_plain(paths.look_seconds[timed] / SECONDS_A_DAY)],
         "bands": bands,
         "inputs": plan.to_dict(),
     }
