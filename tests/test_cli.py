@@ -103,8 +103,19 @@ def test_a_horizon_adds_whole_pulls_and_the_error_they_leave(run: Runner) -> Non
     assert answer["error_at_horizon"] == pytest.approx(expected, rel=1e-12)
     assert [int(row["pulls"]) for row in rows(run(*arguments, "--csv").out)] == pulls.tolist()
     table = run(*arguments).out
-    assert table.splitlines()[0].split() == ["arm", "mean", "std", "share", "pulls"]
-    assert f"error after 1000 pulls  {expected:.6g}" in table
+    assert table.splitlines()[0].split() == ["arm", "mean", "std", "share", "people", "+/-"]
+    assert f"error after 1000 people  {expected:.6g}" in table
+    assert answer["widest_half_width"] is None and answer["arms"][0]["half_width"] is None  # fewer than 30 people
+
+
+def test_a_number_of_people_predicts_what_status_will_show(run: Runner) -> None:
+    arguments = ("allocate", "--rates", "10%,30%", "--reward-weight", 0, "--people", "1,000")
+    plain, bold = (run.data(*arguments, *more) for more in ((), ("--failure-probability", "20%")))
+    assert plain["widest_half_width"] == max(arm["half_width"] for arm in plain["arms"]) > bold["widest_half_width"]
+    assert (plain["horizon"], plain["reward_range"], bold["failure_probability"]) == (1000, [0, 1], 0.2)
+    assert f"widest +/- in status     {plain['widest_half_width']:.3g}" in run(*arguments).out
+    assert run.data(*arguments, "--range", "0,2")["widest_half_width"] > plain["widest_half_width"]
+    assert "--range goes with --horizon" in run(*arguments[:-2], "--range", "0,1").err
 
 
 @pytest.mark.parametrize(("goal", "value"), [("error", 3.0), ("reward", 4.5)])

@@ -611,8 +611,16 @@ def test_the_dial_is_tried_and_turned(run: Runner, exam: eq.Experiment) -> None:
     assert data["allocation"] == other.allocation
     assert data["error_ratio"] == other.error_ratio
     table = run("what-if", "exam", 0.9).out.splitlines()
-    assert table[0].split() == ["arm", "at", "0.6", "at", "0.9"]
-    assert table[2].split() == ["pie", f"{other.present_allocation['pie']:.4f}", f"{other.allocation['pie']:.4f}"]
+    assert table[0].split() == ["arm", "at", "0.6", "at", "0.9", "+/-", "at", "0.6", "+/-", "at", "0.9"]
+    shares = [f"{other.present_allocation['pie']:.4f}", f"{other.allocation['pie']:.4f}"]
+    widths = [other.present_half_widths["pie"], other.half_widths["pie"]]
+    assert table[2].split()[:3] == ["pie", *shares]
+    assert [float(text) for text in table[2].split()[3:]] == pytest.approx(widths, abs=0.005)
+    assert data["half_widths"] == other.half_widths and data["more_units"] == 60
+    later = run.data("what-if", "exam", "90%", "--more-units", "6,000")
+    assert later["more_units"] == 6000 and later["half_widths"]["pie"] < other.half_widths["pie"]
+    last = run("what-if", "exam", 0.9, "--more-units", 6000).out
+    assert f"-> {max(later['half_widths'].values()):.3f}"[:6] in last and "in status after 6,000 more units" in last
     assert run("weight", "exam", 0.9).out == "exam: the weight is 0.9, it was 0.6\n"
     assert exam.configuration.reward_weight == 0.9
     assert "reward_weight must be in [0, 1]" in run("weight", "exam", 3).err
@@ -627,7 +635,7 @@ def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experi
     data = run.data("what-if", "exam", *arguments)
     assert (data["allocation"], data["information"]) == (other.allocation, other.information)
     lines = run("what-if", "exam", *arguments).out.splitlines()
-    assert lines[0].split() == ["arm", "now", "then"]
+    assert lines[0].split() == ["arm", "now", "then", "+/-", "now", "+/-", "then"]
     assert lines[5:7] == ["now   reward weight 0.6", "then  50% of the information kept about every arm"]
     first = next(i for i, line in enumerate(lines) if line.startswith("information  "))
     assert [line.partition(" about ")[2] for line in lines[first : first + 3]] == [

@@ -271,166 +271,167 @@ def test_a_plan_can_be_played():
 # What is wrong with a plan, and what would work
 
 WRONG = [
-    (dict(arms={"plain": "30%"}), "arms must be at least two, as an experiment compares them; got 1"),
-    (dict(arms=[]), "arms must be at least two, as an experiment compares them; got 0"),
-    (dict(arms="a,b"), "arms must be arms by name, such as {'plain': '30%', 'prize': '40% to 60%'}; got 'a,b'"),
-    (dict(arms={"a": "30%", "b": 30}), "arms.b.rate must be from 0 to 1; got 30\nhint: 30 in a hundred is 30%"),
+    ({"arms": {"plain": "30%"}}, "arms must be at least two, as an experiment compares them; got 1"),
+    ({"arms": []}, "arms must be at least two, as an experiment compares them; got 0"),
+    ({"arms": "a,b"}, "arms must be arms by name, such as {'plain': '30%', 'prize': '40% to 60%'}; got 'a,b'"),
+    ({"arms": {"a": "30%", "b": 30}}, "arms.b.rate must be from 0 to 1; got 30\nhint: 30 in a hundred is 30%"),
     (
-        dict(arms={"a": "30%", "b": "60% to 50%"}),
+        {"arms": {"a": "30%", "b": "60% to 50%"}},
         "arms.b.rate.low must be less than high, which is 0.5; got 0.6\nhint: turn them round: 0.5 to 0.6",
     ),
     (
-        dict(arms=[{"name": "a", "rate": 0.1}, {"name": "a", "rate": 0.2}]),
+        {"arms": [{"name": "a", "rate": 0.1}, {"name": "a", "rate": 0.2}]},
         "arms must have different names; got 'a' more than once",
     ),
     (
-        dict(arms={"a": {"rate": 0.1, "std": 0.3}, "b": 0.2}),
+        {"arms": {"a": {"rate": 0.1, "std": 0.3}, "b": 0.2}},
         "arms.a.std must be left out: a yes/no arm needs no spread; got 0.3",
     ),
     (
-        dict(arms={"a": {"mean": 0.1}, "b": 0.2}),
+        {"arms": {"a": {"mean": 0.1}, "b": 0.2}},
         "arms.a.std is missing: rewards other than yes/no have a mean and a std\n"
         "hint: for yes/no rewards give a rate, which needs no std",
     ),
     (
-        dict(arms={"a": {"mean": 3, "std": 1}, "b": 0.2}),
+        {"arms": {"a": {"mean": 3, "std": 1}, "b": 0.2}},
         "arms.a.rate is missing: some arms have a rate, so all need one",
     ),
     (
-        dict(arms={"a": {"maen": 3, "std": 1}, "b": 0.2}),
-        "arms.a: unknown key 'maen'; allowed are name, rate, mean, std, rewards, delay, missing\nhint: did you mean mean?",
+        {"arms": {"a": {"maen": 3, "std": 1}, "b": 0.2}},
+        "arms.a: unknown key 'maen'; allowed are name, rate, mean, std, rewards, delay, missing\n"
+        "hint: did you mean mean?",
     ),
     (
-        dict(arms={"a": {"rewards": [1.0]}, "b": 0.2}),
+        {"arms": {"a": {"rewards": [1.0]}, "b": 0.2}},
         "arms.a.rewards must be at least 2, to know their spread; give a mean and a std; got 1",
     ),
-    (dict(arms=SCORES, rewards={"range": (0, 10)}), "arms.plain.mean must be between 0 and 10; got 12.0"),
+    ({"arms": SCORES, "rewards": {"range": (0, 10)}}, "arms.plain.mean must be between 0 and 10; got 12.0"),
     (
-        dict(arms={"a": {"mean": 5, "std": 6}, "b": {"mean": 5, "std": 1}}, rewards={"range": (0, 10)}),
+        {"arms": {"a": {"mean": 5, "std": 6}, "b": {"mean": 5, "std": 1}}, "rewards": {"range": (0, 10)}},
         "arms.a.std must be less than 5: no rewards from 0 to 10 with this mean spread more; got 6.0",
     ),
-    (dict(control="plan"), "control must be one of the arms, plain, prize; got 'plan'"),
-    (dict(people=0), "people.most must be at least 1; got 0"),
-    (dict(people={}), "people.per_day is missing\nhint: say how many people come a day, or most: how many in all"),
-    (dict(people={"per_day": 0, "days": 3}), "people.per_day must be above 0; got 0"),
-    (dict(people={"counts": [0, 0]}), "people.counts must not all be 0: nobody would come"),
+    ({"control": "plan"}, "control must be one of the arms, plain, prize; got 'plan'"),
+    ({"people": 0}, "people.most must be at least 1; got 0"),
+    ({"people": {}}, "people.per_day is missing\nhint: say how many people come a day, or most: how many in all"),
+    ({"people": {"per_day": 0, "days": 3}}, "people.per_day must be above 0; got 0"),
+    ({"people": {"counts": [0, 0]}}, "people.counts must not all be 0: nobody would come"),
     (
-        dict(people={"per_dya": 3}),
+        {"people": {"per_dya": 3}},
         "people: unknown key 'per_dya'; allowed are per_day, weekdays, ramp, counts, start, until, days, most, exact\n"
         "hint: did you mean per_day?",
     ),
     (
-        dict(people={"per_day": 96}),
+        {"people": {"per_day": 96}},
         "people.until is missing: nothing says when the experiment ends\n"
         "hint: give people.until, days or most, or goals.precision",
     ),
     (
-        dict(people={"per_day": 96, "until": "2027-06-30"}),
+        {"people": {"per_day": 96, "until": "2027-06-30"}},
         "people.start is missing: without it, until has no meaning\nhint: or give days",
     ),
     (
-        dict(people={"per_day": 96, "start": "2027-07-01", "until": "2027-06-30"}),
+        {"people": {"per_day": 96, "start": "2027-07-01", "until": "2027-06-30"}},
         "people.until must not be before the start, 2027-07-01; got '2027-06-30'",
     ),
     (
-        dict(people={"per_day": 96, "start": "2027-03-01T08:00", "days": 3}),
+        {"people": {"per_day": 96, "start": "2027-03-01T08:00", "days": 3}},
         "people.start must be a date such as 2027-03-01, or a time with a zone such as 2027-03-01T08:00+01:00; "
         "got '2027-03-01T08:00'",
     ),
     (
-        dict(people={"per_day": 96, "days": 30, "weekdays": [1, 1]}),
+        {"people": {"per_day": 96, "days": 30, "weekdays": [1, 1]}},
         "people.weekdays must be seven numbers, Monday first, not all 0; got [1, 1]",
     ),
-    (dict(people={"most": 96, "days": 3}), "people.days needs per_day: how many people come a day; got 3"),
+    ({"people": {"most": 96, "days": 3}}, "people.days needs per_day: how many people come a day; got 3"),
     (
-        dict(people={"per_day": 10**6, "days": 300}),
+        {"people": {"per_day": 10**6, "days": 300}},
         "people.most must be given: 300,000,000 are expected, and at most 10,000,000 can be simulated",
     ),
     (
-        dict(people={"per_day": 96, "days": 30}, rewards={"delay": "60 days"}),
+        {"people": {"per_day": 96, "days": 30}, "rewards": {"delay": "60 days"}},
         "rewards.delay must be shorter than the 30 days that people are assigned: nothing would be learnt in time; "
         "got '60 days'\nhint: assign people for longer, or look at an outcome that is known sooner",
     ),
     (
-        dict(people=3000, rewards={"delay": "8h"}),
+        {"people": 3000, "rewards": {"delay": "8h"}},
         "rewards.delay needs people.per_day: how many come meanwhile; got 28800.0",
     ),
     (
-        dict(rewards={"delay": ("2 days", "8h")}),
+        {"rewards": {"delay": ("2 days", "8h")}},
         "rewards.delay.nine_of_ten must be longer than the median, 2 days; got '8h'\n"
         "hint: leave nine_of_ten out if all rewards take the same time",
     ),
     (
-        dict(rewards={"delay": "soon"}),
+        {"rewards": {"delay": "soon"}},
         "rewards.delay must be a duration such as 8h, or a median and nine_of_ten such as (8h, 2 days); got 'soon'",
     ),
-    (dict(rewards={"missing": "105%"}), "rewards.missing must be from 0 to 1; got '105%'"),
-    (dict(rewards={"missing": 1}), "rewards.missing must be less than 100%: no reward would ever be known; got 1.0"),
+    ({"rewards": {"missing": "105%"}}, "rewards.missing must be from 0 to 1; got '105%'"),
+    ({"rewards": {"missing": 1}}, "rewards.missing must be less than 100%: no reward would ever be known; got 1.0"),
     (
-        dict(rewards={"missing": "90%", "missing_ratio": 10}),
+        {"rewards": {"missing": "90%", "missing_ratio": 10}},
         "rewards.missing must be at most 0.73 for 'plain' with a missing_ratio of 10; got 0.9\n"
         "hint: at more, rewards would be missing after all bad outcomes and then some",
     ),
-    (dict(rewards={"rule": "drop"}), "rewards.window is missing; the rule drop needs it"),
-    (dict(rewards={"rule": "default", "window": "2 days"}), "rewards.value is missing; the rule default needs it"),
-    (dict(rewards={"rule": "forget"}), "rewards.rule must be one of wait, default, drop; got 'forget'"),
+    ({"rewards": {"rule": "drop"}}, "rewards.window is missing; the rule drop needs it"),
+    ({"rewards": {"rule": "default", "window": "2 days"}}, "rewards.value is missing; the rule default needs it"),
+    ({"rewards": {"rule": "forget"}}, "rewards.rule must be one of wait, default, drop; got 'forget'"),
     (
-        dict(rewards={"rule": "default", "window": "2 days", "value": 5}),
+        {"rewards": {"rule": "default", "window": "2 days", "value": 5}},
         "rewards.value must be in [0, 1], the declared range; got 5.0",
     ),
     (
-        dict(rewards={"range": (10, 0)}),
+        {"rewards": {"range": (10, 0)}},
         "rewards.range must be a lowest and a highest reward, of which one may be open: [0, 10], or [0, inf]; "
         "got (10, 0)\nhint: turn it round: [0, 10]",
     ),
     (
-        dict(rewards={"batches": "weekly"}),
+        {"rewards": {"batches": "weekly"}},
         "rewards.batches must be a number of people such as 50, or text such as \"daily at 18:00\"; got 'weekly'",
     ),
-    (dict(rewards={"direction": "up"}), "rewards.direction must be one of maximise, minimise; got 'up'"),
+    ({"rewards": {"direction": "up"}}, "rewards.direction must be one of maximise, minimise; got 'up'"),
     (
-        dict(goals={"precision": 6}),
+        {"goals": {"precision": 6}},
         "goals.precision must be less than 0.5, which the range of rewards says already; got 6.0\n"
         "hint: 6 in a hundred is 6%",
     ),
     (
-        dict(goals={"precision": "60%"}),
+        {"goals": {"precision": "60%"}},
         "goals.precision must be less than 0.5, which the range of rewards says already; got 0.6",
     ),
-    (dict(goals=0), "goals.precision must be in (0, inf); got 0.0"),
-    (dict(goals={"by": 1}), "goals.by must be between 0 and 1: nothing is certain; got 1\nhint: 0.8 is usual"),
+    ({"goals": 0}, "goals.precision must be in (0, inf); got 0.0"),
+    ({"goals": {"by": 1}}, "goals.by must be between 0 and 1: nothing is certain; got 1\nhint: 0.8 is usual"),
     (
-        dict(goals={"deadline": "2027-02-01"}),
+        {"goals": {"deadline": "2027-02-01"}},
         "goals.deadline must not be before the start, 2027-03-01; got '2027-02-01'",
     ),
     (
-        dict(people={"per_day": 96}, goals="0.01%"),
+        {"people": {"per_day": 96}, "goals": "0.01%"},
         "goals.precision takes some 492,340,846 people with equal shares, too many to simulate; got 0.0001\n"
         "hint: 0.0014 is within reach; or say how many people there are: people.most or until",
     ),
-    (dict(drift={"per_week": "10%"}), "drift must leave the mean of 'plain' from 0 to 1; in the end it would be 2.043"),
-    (dict(drift={"step": "10%"}), "drift.step_on is missing: when the step comes"),
-    (dict(costs={"per_person": -1}), "costs.per_person must be in [0, inf); got -1.0"),
+    ({"drift": {"per_week": "10%"}}, "drift must leave the mean of 'plain' from 0 to 1; in the end it would be 2.043"),
+    ({"drift": {"step": "10%"}}, "drift.step_on is missing: when the step comes"),
+    ({"costs": {"per_person": -1}}, "costs.per_person must be in [0, inf); got -1.0"),
     (
-        dict(ways=[0.5]),
+        {"ways": [0.5]},
         "ways[0].policy must be a policy, its name, or a Way; got 0.5\n"
         'hint: shares of information go into a table: {"information_kept": [0.9, 0.5]}',
     ),
-    (dict(ways={"weights": [0.5, 1.5]}), "ways.weights must be from 0 to 1, or 0% to 100%; got 1.5"),
-    (dict(ways={"information_kept": [0]}), "ways.information_kept must be in (0, 1]; got 0"),
-    (dict(ways={"weights": [0.5, 0.5]}), "ways must be different; got 'weight 0.5' more than once"),
+    ({"ways": {"weights": [0.5, 1.5]}}, "ways.weights must be from 0 to 1, or 0% to 100%; got 1.5"),
+    ({"ways": {"information_kept": [0]}}, "ways.information_kept must be in (0, 1]; got 0"),
+    ({"ways": {"weights": [0.5, 0.5]}}, "ways must be different; got 'weight 0.5' more than once"),
     (
-        dict(ways={"weights": [0.5], "floor": 0.5}),
+        {"ways": {"weights": [0.5], "floor": 0.5}},
         "ways.weight 0.5.floor and control_share must add up to less than 1 over all arms; got 1 for 2 arms\n"
         "hint: what they leave is what the policy can decide about",
     ),
     (
-        dict(ways={"weights": [0.5], "control_share": 0.1}),
+        {"ways": {"weights": [0.5], "control_share": 0.1}},
         "ways.weight 0.5.control_share needs the name of the control arm\nhint: give control=...",
     ),
-    (dict(ways=["Thompson"]), f"ways[0].policy: unknown policy 'Thompson'; known are {', '.join(eq.Policy.names())}"),
-    (dict(seed=-1), "seed must be at least 0; got -1"),
-    (dict(title=3), "title must be text; got 3"),
+    ({"ways": ["Thompson"]}, f"ways[0].policy: unknown policy 'Thompson'; known are {', '.join(eq.Policy.names())}"),
+    ({"seed": -1}, "seed must be at least 0; got -1"),
+    ({"title": 3}, "title must be text; got 3"),
 ]
 
 
@@ -442,11 +443,8 @@ def test_errors_say_what_would_work(given, message):
 
 
 def test_every_error_starts_with_the_place_in_the_plan():
-    for given, message in WRONG:
-        key = list(given)[-1]
-        assert message is None or re.match(
-            r"(arms|people|rewards|goals|drift|costs|ways|control|seed|title)\b", message
-        ), key
+    for _, message in WRONG:
+        assert re.match(r"(arms|people|rewards|goals|drift|costs|ways|control|seed|title)\b", message)
 
 
 # Options
@@ -482,7 +480,8 @@ def test_options_make_the_same_plan_as_values():
         ({"rates": "10%", "people": 30}, "arms must be at least two, as an experiment compares them; got 1"),
         (
             {"rates": "10%,often", "people": 30},
-            "rates of arm B must be a guess such as 10%, or a range that is 8 in 10 sure such as 8% to 12%; got 'often'",
+            "rates of arm B must be a guess such as 10%, or a range that is 8 in 10 sure such as 8% to 12%; "
+            "got 'often'",
         ),
         (
             {"rates": "10,12", "people": 30},
@@ -505,7 +504,8 @@ def test_options_make_the_same_plan_as_values():
         ({"means": "1,2", "stds": "1,2,3", "people": 30}, "stds must be one, or 2: one for each arm; got 3"),
         (
             {"rates": "10%,20%", "people": 30, "precision": 5},
-            "precision must be less than 0.5, which the range of rewards says already; got 5.0\nhint: 5 in a hundred is 5%",
+            "precision must be less than 0.5, which the range of rewards says already; got 5.0\n"
+            "hint: 5 in a hundred is 5%",
         ),
         ({"rates": "10%,20%", "people": 30, "weights": "2"}, "weights must be from 0 to 1, or 0% to 100%; got '2'"),
         ({"rates": "10%,20%", "people": "many"}, "people must be a whole number, such as 1000 or 1,000; got 'many'"),

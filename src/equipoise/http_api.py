@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, ge
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec import field as default
 
+from equipoise import checks
 from equipoise.experiment import records
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
 
@@ -215,6 +216,17 @@ class TriedDial(Struct):
         Annotated[float, Meta(gt=0, description="Or a goal: the half-width of intervals after `units`.")] | UnsetType
     ) = UNSET
     units: Annotated[int, Meta(ge=1, description="After how many units, those so far included.")] | UnsetType = UNSET
+    more_units: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=checks.LARGEST_COUNT,
+                description="After how many further units half-widths are predicted; as many as there have been.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class Compared(Struct):
@@ -708,7 +720,8 @@ ENDPOINTS = (
         "what_if",
         f"{_EXPERIMENT}/what-if",
         "Another dial",
-        "Return the allocation another dial would ask for now, and its price in reward, error and information.",
+        "Return the allocation another dial would ask for now, and its price in reward, error, information and "
+        "precision.",
         query=TriedDial,
         answer=WhatIf,
         failures=(404, 409),

@@ -139,7 +139,8 @@ def duration_text(seconds: float) -> str:
     for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= size and math.fmod(seconds, size) == 0:
             return f"{seconds / size:,.0f} {unit}{'s' * (seconds != size)}"
-    return f"{seconds:g} second{'s' * (seconds != 1)}"
+    number = f"{seconds:,.0f}" if float(seconds).is_integer() else f"{seconds:g}"
+    return f"{number} second{'s' * (seconds != 1)}"
 
 
 def read_percentages(data: Any, keys: Collection[str]) -> Any:

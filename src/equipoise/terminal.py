@@ -44,6 +44,8 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
     }
     if record.pulls is not None:
         columns["pulls"] = record.pulls.tolist()
+    if record.half_width is not None:
+        columns["half_width"] = [None if math.isnan(width) else width for width in record.half_width.tolist()]
     rows = list(zip(*columns.values(), strict=True))
     if format == "csv":
         print_csv(columns, rows)
@@ -52,13 +54,16 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
         worth = {name: getattr(record, name) for name in names}
         worth["units_needed"] = 1 / record.information_kept if record.information_kept > 0 else math.inf
         if record.horizon is not None:
-            worth |= {"horizon": record.horizon, "error_at_horizon": record.error_at_horizon}
+            after = ("horizon", "error_at_horizon", "widest_half_width", "failure_probability", "reward_range")
+            worth |= {name: getattr(record, name) for name in after}
         print_json(worth | {"arms": [dict(zip(columns, row, strict=True)) for row in rows]})
     else:
         shown = [("arm", list(record.arms)), ("mean", aligned(record.mean)), ("std", aligned(record.std))]
         shown.append(("share", _shares(record.share)))
         if record.pulls is not None:
-            shown.append(("pulls", [str(pulls) for pulls in record.pulls]))
+            shown.append(("people", [str(pulls) for pulls in record.pulls]))
+        if record.half_width is not None:
+            shown.append(("+/-", aligned_or_blank(record.half_width.tolist())))
         print_table(shown)
         _write("\n")
         worth = {"reward weight": record.reward_weight, "reward": record.reward, "error": record.error}
@@ -67,7 +72,10 @@ def print_allocation(record: AllocationRecord, format: Format) -> None:  # noqa:
             worth["information kept"], worth["units needed"] = record.information_kept, 1 / record.information_kept
         worth = {name: value for name, value in worth.items() if value is not None}
         if record.horizon is not None:
-            worth[f"error after {record.horizon} pulls"] = record.error_at_horizon
+            worth[f"error after {record.horizon} people"] = record.error_at_horizon
+            widest = record.widest_half_width
+            if widest is not None:
+                worth["widest +/- in status"] = float(f"{widest:.3g}")
         width = max(map(len, worth))
         _write("".join(f"{name:{width}}  {aligned([value], digits=6)[0]}\n" for name, value in worth.items()))
 
@@ -294,6 +302,19 @@ def aligned(values: Iterable[float], digits: int = 5) -> list[str]:
         f"{number:.1e}" if number != 0 == float(text) else f"{number:.{decimals}f}"
         for number, text in zip(numbers, rounded, strict=True)
     ]
+
+
+def aligned_or_blank(values: Sequence[float | None]) -> list[str]:
+    """Format half-widths with three digits of the largest; blank where there is none.
+
+    Examples
+    --------
+    >>> aligned_or_blank([0.04021, None, 0.1])
+    ['0.040', '', '0.100']
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    decimals = max(0, 2 - math.floor(math.log10(max(known)))) if any(known) else 0
+    return ["" if value is None or not math.isfinite(value) else f"{value:.{decimals}f}" for value in values]
 
 
 def _shares(values: FloatArray) -> list[str]:

@@ -30,8 +30,20 @@ RewardRange: TypeAlias = tuple[float | None, float | None] | None
 
 TIGHTEST_AT = 500
 """Number of rewards per arm at which intervals are narrowest, unless a budget says better; others lose little."""
+_FEWEST_TO_TUNE = 30
 
 _SMALLEST_VARIANCE = 1e-190  # of rewards whose third powers are no doubles the skewness is unknown
+
+
+def tightest_for(budgets: Sequence[int], n_first: int) -> float:
+    """Return the number of rewards per arm at which to be most precise, by the declared budgets and the first arms.
+
+    Examples
+    --------
+    >>> tightest_for([], 3), tightest_for([6000, 3000], 3), tightest_for([30], 3)
+    (500, 1000.0, 30)
+    """
+    return max(_FEWEST_TO_TUNE, min(budgets) / n_first) if budgets else TIGHTEST_AT
 
 
 class Evidence:
@@ -248,6 +260,13 @@ class Evidence:
         for ours, theirs in ((rows.LOW_Y1, rows.HIGH_Y1), (rows.HIGH_Y1, rows.LOW_Y1)):
             twin[ours : ours + 4] = self.moments[theirs : theirs + 4]
         twin[rows.MEAN], twin[rows.SKEW] = -self.moments[rows.MEAN], -self.moments[rows.SKEW]
+        return Evidence(twin)
+
+    def continued(self, pulls: ArrayLike) -> Evidence:
+        """Return the evidence there will be with these numbers of rewards, if they go on like those so far."""
+        twin, counts = self.moments.copy(), checks.non_negative("pulls", pulls, size=self.n_arms)
+        seen = self.pulls > 0
+        twin[_rows().COUNT, seen] = np.rint(counts[seen])
         return Evidence(twin)
 
     def only(self, arms: Sequence[int]) -> Evidence:

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
+from equipoise.analysis.evidence import RewardRange
+from equipoise.analysis.expected_widths import expected_half_widths
 from equipoise.charts import style
 from equipoise.information import information_kept as measure_information
 from equipoise.information import weight_for_information
@@ -50,6 +52,19 @@ class AllocationRecord:
     pulls: IntArray | None = None
     error_at_horizon: float | None = None
     """Average root-mean-square error of the arms' means after the whole-number pulls."""
+    half_width: FloatArray | None = None
+    """Of each arm, as `status` will show it after the whole-number pulls; NaN where it will show none."""
+    failure_probability: float = 0.05
+    """Of the intervals of all arms together, at all times."""
+    reward_range: tuple[float | None, float | None] | None = None
+    """The range that the intervals take as declared."""
+
+    @property
+    def widest_half_width(self) -> float | None:
+        """The largest half-width; None where an arm will have no interval."""
+        if self.half_width is None or np.isnan(self.half_width).any():
+            return None
+        return float(self.half_width.max())
 
 
 def allocation_record(
@@ -63,6 +78,8 @@ def allocation_record(
     floor: ArrayLike = 0.0,
     horizon: int | None = None,
     arms: Sequence[str] | None = None,
+    reward_range: RewardRange = None,
+    failure_probability: float = 0.05,
 ) -> AllocationRecord:
     """Return the optimal allocation with everything that the chart and the command show.
 
@@ -74,12 +91,14 @@ def allocation_record(
         Number of pulls to split into whole numbers.
     arms : sequence of str, optional
         Names of the arms; "1", "2", ... by default.
+    reward_range, failure_probability
+        Of the experiment for which half-widths are predicted, as in `analysis.expected_widths.expected_half_widths`.
 
     Examples
     --------
     >>> record = allocation_record([1, 2], [1, 1], reward_weight=0.5, horizon=100)
-    >>> record.arms, record.pulls, round(record.error_at_horizon, 4)
-    (('1', '2'), array([31, 69]), 0.15)
+    >>> record.arms, record.pulls, round(record.error_at_horizon, 4), record.half_width.round(2)
+    (('1', '2'), array([31, 69]), 0.15, array([0.75, 0.45]))
     """
     means, stds = checks.means_and_stds(mean, std)
     dial = checks.dial(reward_weight, information_kept, information_about, smallest_difference)
@@ -88,10 +107,12 @@ def allocation_record(
     if kept is not None and dial.information_about == "average":
         weight = weight_for_information(means, stds, information_kept=kept, floor=floor)
     measured: dict[str, Any] = {"about": dial.information_about, "smallest_difference": dial.smallest_difference}
-    pulls = error_at_horizon = None
+    pulls = error_at_horizon = widths = None
     if horizon is not None:
         pulls = optimal_pulls(means, stds, horizon=horizon, **dial._asdict(), floor=floor)
         error_at_horizon = error(pulls / horizon, stds) / math.sqrt(horizon)
+        intervals: dict[str, Any] = {"reward_range": reward_range, "failure_probability": failure_probability}
+        widths = expected_half_widths(pulls, means, stds, **intervals)
     return AllocationRecord(
         arms=style.arm_names(arms, means.size),
         mean=means,
@@ -107,6 +128,9 @@ def allocation_record(
         horizon=horizon,
         pulls=pulls,
         error_at_horizon=error_at_horizon,
+        half_width=widths,
+        failure_probability=failure_probability,
+        reward_range=reward_range,
     )
 
 

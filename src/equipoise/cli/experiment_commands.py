@@ -22,6 +22,7 @@ from equipoise.cli.options import (
     Units,
     floor_shares,
     option,
+    range_ends,
 )
 from equipoise.cli.report_commands import Names, all_names
 from equipoise.cli.stores import (
@@ -190,7 +191,7 @@ def create(
         "floor": None if floor is None else _shares(floor),
         "covariates": None if covariates is None else list(entries(covariates)),
         "metadata": _metadata(metadata),
-        "reward_range": None if reward_range is None else _range(reward_range),
+        "reward_range": None if reward_range is None else list(range_ends(reward_range)),
         "direction": "minimise" if minimise else None,
         "missing": _given(rule=rule, value=value, window=window, hold=hold or None, late=late),
         "stopping": _given(
@@ -259,13 +260,6 @@ def _check_one_dial(options: dict[str, Any]) -> None:
 def _given(**values: Any) -> dict[str, Any] | None:
     """Return the given options under the names they have in a file, or None if there are none."""
     return {key: value for key, value in values.items() if value is not None} or None
-
-
-def _range(text: str) -> list[float]:
-    """Parse both ends of a range, of which one may be -inf or inf."""
-    from equipoise.arm_tables import entries, numbers
-
-    return [float(end) if end in ("-inf", "inf") else numbers("reward_range", end)[0] for end in entries(text)]
 
 
 def _shares(text: str) -> float | list[float]:
@@ -492,17 +486,27 @@ def what_if(
     smallest_difference: SmallestDifference = None,
     half_width: HalfWidth = None,
     units: Units = None,
+    more_units: Annotated[
+        int | None,
+        option(
+            "--more-units",
+            "Dial",
+            "N",
+            "Predict half-widths after so many further units; as many as there have been by default.",
+            parser=COUNT,
+        ),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what another dial would ask for now, and its price in reward, error and information; nothing is changed."""
+    """Show what another dial would ask for now, and its price in reward and precision; nothing is changed."""
     import dataclasses
 
     stated = _stated(locals())
     from equipoise import terminal
 
-    found = open_experiment(store, name, key).what_if(**stated)
+    found = open_experiment(store, name, key).what_if(**stated, more_units=more_units)
     if as_json:
         more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
         terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
@@ -510,15 +514,22 @@ def what_if(
     both = {"information_kept"} & {*found.dial, *found.present_dial}
     now, then = ("now", "then") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
     pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
+    widths = [list(found.present_half_widths.values()), list(found.half_widths.values())]
+    texts = terminal.aligned_or_blank([*widths[0], *widths[1]])
     terminal.print_table(
         [("arm", list(found.allocation))]
         + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
+        + [("+/- " + now, texts[: len(widths[0])]), ("+/- " + then, texts[len(widths[0]) :])] * bool(texts)
     )
     if both:
         print(f"\nnow   {dial_words(found.present_dial)}\nthen  {dial_words(found.dial)}")
     rewards = terminal.aligned([found.present_reward, found.reward])
     print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
     print(f"error            {found.error_ratio:.3g} times the present one")
+    widest = [max((one for one in some if one is not None), default=None) for some in widths]
+    if None not in widest:
+        texts = terminal.aligned_or_blank(widest)
+        print(f"widest +/-       {texts[0]} -> {texts[1]} in status after {found.more_units:,} more units")
     head = "information"
     for about, kept in found.information.items():
         now_kept, words = found.present_information[about], ABOUT_WORDS[about]

@@ -21,10 +21,12 @@ def option(
     text: str,
     envvar: str | None = None,
     parser: Callable[[str], Any] | None = None,
+    also: str | None = None,
 ) -> Any:
-    """Return an option; the help text lists it under the heading `panel`."""
+    """Return an option, with a second name if it has one; the help text lists it under the heading `panel`."""
+    names = (name,) if also is None else (name, also)
     return typer.Option(
-        name, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False, parser=parser
+        *names, help=text, metavar=metavar, rich_help_panel=panel, envvar=envvar, show_envvar=False, parser=parser
     )
 
 
@@ -135,3 +137,13 @@ def floor_shares(text: str) -> float | tuple[float, ...]:
 
     lowest = numbers("floor", text, percent=True)
     return lowest if len(lowest) > 1 else lowest[0]
+
+
+def range_ends(text: str) -> tuple[float, float]:
+    """Parse both ends of a range, of which one may be -inf or inf."""
+    from equipoise.arm_tables import entries, numbers
+
+    ends = [float(end) if end in ("-inf", "inf") else numbers("reward_range", end)[0] for end in entries(text)]
+    if len(ends) != 2:
+        raise InvalidInput.of("reward_range", "must be a lowest and a highest reward, as 0,1", text)
+    return ends[0], ends[1]

@@ -31,6 +31,7 @@ from equipoise.cli.options import (
     floor_shares,
     option,
     output_format,
+    range_ends,
     save_chart,
 )
 from equipoise.errors import InvalidInput
@@ -64,7 +65,26 @@ def allocate(
     half_width: HalfWidth = None,
     units: Units = None,
     floor: Floor = "0",
-    horizon: Annotated[int | None, option("--horizon", "Goal", "N", "Also divide N pulls into whole numbers.")] = None,
+    horizon: Annotated[
+        int | None,
+        option(
+            "--horizon", "People", "N", "Divide N people, and predict the +/- of status.", parser=COUNT, also="--people"
+        ),
+    ] = None,
+    reward_range: Annotated[
+        str | None,
+        option("--range", "People", "LOW,HIGH", "The range that the experiment will declare; 0,1 with --rates."),
+    ] = None,
+    failure_probability: Annotated[
+        float | None,
+        option(
+            "--failure-probability",
+            "People",
+            "P",
+            "One minus the confidence of the +/- of all arms; 5% by default.",
+            parser=FRACTION,
+        ),
+    ] = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     chart: ChartFile = None,
@@ -78,10 +98,19 @@ def allocate(
     goals |= {"information_kept": information_kept, "half_width": half_width}
     details = {"information_about": information_about, "smallest_difference": smallest_difference, "units": units}
     goal, lowest = _goal(goals, details), floor_shares(floor)
+    declared = None if reward_range is None else range_ends(reward_range)
+    for option_name, value in (("reward_range", reward_range), ("failure_probability", failure_probability)):
+        if value is not None and horizon is None:
+            raise InvalidInput.of(option_name, "goes with --horizon", value)
     known = arm_tables.chosen_arms(arms, mean, std, name, rates)
     terminal.announce_compiling()
     dial = _dial(known, lowest, *goal, {name: value for name, value in details.items() if value is not None})
-    record = charts.allocation_record(known.mean, known.std, **dial, floor=lowest, horizon=horizon, arms=known.arms)
+    intervals: dict[str, Any] = {"reward_range": declared or ((0.0, 1.0) if known.are_rates else None)}
+    if failure_probability is not None:
+        intervals["failure_probability"] = failure_probability
+    record = charts.allocation_record(
+        known.mean, known.std, **dial, floor=lowest, horizon=horizon, arms=known.arms, **intervals
+    )
     if chart is not None:
         save_chart(charts.allocation_chart(record), chart)
     terminal.print_allocation(record, output)

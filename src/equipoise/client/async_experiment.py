@@ -231,13 +231,18 @@ class AsyncRemoteExperiment:
         smallest_difference: float | None = None,
         half_width: float | None = None,
         units: int | None = None,
+        more_units: int | None = None,
     ) -> WhatIf:
-        """Return the allocation another dial would ask for now, and its price in reward and error.
+        """Return the allocation another dial would ask for now, and its price in reward, error and precision.
 
-        The parameters are those of `change_dial`; nothing is changed.
+        The parameters are those of `change_dial`; nothing is changed. `more_units` is after how many further units
+        the half-widths of `status` are predicted; as many as there have been by default.
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        return await self._backend.what_if(commands.ChangeDial(*stated).stated())
+        dial = commands.ChangeDial(*stated).stated()
+        if more_units is not None:
+            dial["more_units"] = checks.whole_number("more_units", more_units, 0, checks.LARGEST_COUNT)
+        return await self._backend.what_if(dial)
 
     async def compare(
         self,

@@ -438,10 +438,12 @@ class Experiment:
         smallest_difference: float | None = None,
         half_width: float | None = None,
         units: int | None = None,
+        more_units: int | None = None,
     ) -> WhatIf:
-        """Return the allocation another dial would ask for now, and its price in reward and error.
+        """Return the allocation another dial would ask for now, and its price in reward, error and precision.
 
-        The parameters are those of `change_dial`; nothing is changed.
+        The parameters are those of `change_dial`; nothing is changed. `more_units` is after how many further units
+        the half-widths of `status` are predicted; as many as there have been by default.
 
         Examples
         --------
@@ -456,9 +458,14 @@ class Experiment:
         >>> other = experiment.what_if(information_kept=0.5)
         >>> round(other.reward_weight, 3), {arm: round(share, 3) for arm, share in other.allocation.items()}
         (0.81, {'a': 0.116, 'b': 0.884})
+        >>> {arm: round(width, 2) for arm, width in experiment.what_if(0.0, more_units=400).half_widths.items()}
+        {'a': 0.18, 'b': 0.18}
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        return self._backend.what_if(commands.ChangeDial(*stated).stated())
+        dial = commands.ChangeDial(*stated).stated()
+        if more_units is not None:
+            dial["more_units"] = checks.whole_number("more_units", more_units, 0, checks.LARGEST_COUNT)
+        return self._backend.what_if(dial)
 
     def compare(
         self,

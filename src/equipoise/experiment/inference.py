@@ -18,7 +18,7 @@ from equipoise.analysis.comparisons import (
     position,
     standing_sentence,
 )
-from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
+from equipoise.analysis.evidence import Evidence, tightest_for
 from equipoise.analysis.report import Design, report_on
 from equipoise.errors import InvalidInput
 from equipoise.experiment.configuration import checked_attributes
@@ -42,7 +42,6 @@ _LATE = 0.05
 _SIMULATIONS, _LONGEST_SIMULATION = 40, 5_000
 MOST_IN_SENTENCE = 100
 """With more arms than this, the sentence of `status` only counts them."""
-_FEWEST_TO_TUNE = 30
 
 
 def evidence_of(state: State) -> Evidence:
@@ -59,7 +58,7 @@ def evidence_of(state: State) -> Evidence:
 def tightest_at(configuration: Configuration, n_first: int) -> float:
     """Return the number of rewards per arm at which intervals are narrowest: what a budget leaves for each arm."""
     budgets = [rule.units for rule in configuration.stopping if isinstance(rule, Budget)]
-    return max(_FEWEST_TO_TUNE, min(budgets) / n_first) if budgets else TIGHTEST_AT
+    return tightest_for(budgets, n_first)
 
 
 def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str, Any]:

@@ -343,6 +343,11 @@ class WhatIf:
     information, present_information : dict of float
         The share of the information that each allocation keeps about "average", "every-arm" and "best-arm", compared
         with the best design for it. Divide 1 by it for the price: how many times as many units take the same accuracy.
+    more_units : int
+        Number of further units after which half-widths are predicted.
+    half_widths, present_half_widths : dict of float by arm
+        The half-width that `status` is expected to show then, with each dial; None where it will show no interval.
+        Rewards are taken to go on, and to be missing, as they were.
     """
 
     reward_weight: float | None
@@ -357,6 +362,9 @@ class WhatIf:
     present_dial: dict[str, Any] = dataclasses.field(default_factory=dict)
     information: dict[str, float] = dataclasses.field(default_factory=dict)
     present_information: dict[str, float] = dataclasses.field(default_factory=dict)
+    more_units: int = 0
+    half_widths: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    present_half_widths: dict[str, float | None] = dataclasses.field(default_factory=dict)
 
     @property
     def reward_change(self) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.analysis.comparisons import finite, half_width
+from equipoise.analysis.expected_widths import half_widths, steered
 from equipoise.analysis.multiplicity import arm_failures
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import information_in
@@ -120,8 +121,14 @@ def _weight(state: State, decider: Decider) -> float | None:
 
 
 def what_if(state: State, stated: dict[str, Any]) -> WhatIf:
-    """Compare another dial with the present one, on the present estimates."""
-    configuration = state.configuration.with_dial(dial_from(state, stated))
+    """Compare another dial with the present one, on the present estimates.
+
+    `stated` is the dial, and may have `more_units`: after how many further units half-widths are predicted, which is as
+    many as there have been by default.
+    """
+    dial = {name: value for name, value in stated.items() if name != "more_units"}
+    more = stated.get("more_units", state.stats.n_assigned)
+    configuration = state.configuration.with_dial(dial_from(state, dial))
     decider = Decider(configuration, state.arm_states, state.floors)
     other, present = _measured(state, decider), _measured(state, state.decider)
     (allocation, reward, error, information), (now_allocation, now_reward, now_error, now_information) = other, present
@@ -138,7 +145,27 @@ def what_if(state: State, stated: dict[str, Any]) -> WhatIf:
         present_dial=state.configuration.dial,
         information=information,
         present_information=now_information,
+        more_units=more,
+        half_widths=_expected_half_widths(state, allocation, more),
+        present_half_widths=_expected_half_widths(state, now_allocation, more),
     )
+
+
+def _expected_half_widths(state: State, allocation: dict[str, float], more: int) -> dict[str, float | None]:
+    """Return the half-widths of a later status, if the policy steers towards an allocation from now on."""
+    stats, counters, active = state.stats, state.counters, state.decider.active
+    further = np.zeros(stats.n_arms)
+    target = np.array(list(allocation.values()))[active]
+    since = (stats.assigned - state.tracked_from)[active]
+    further[active] = steered(since, target, state.decider.share, more)
+    # Units that are still open, and further ones, bring a reward as often as those that are not open any more did.
+    lost = counters[N_DROPPED] + counters[N_WITHDRAWN]
+    pending = stats.assigned - stats.pulls - lost
+    answered = float(stats.pulls.sum()) / max(float((stats.pulls + lost).sum()), 1.0)
+    later = evidence_of(state).continued(stats.pulls + answered * (pending + further))
+    delta = state.configuration.failure_probability
+    widths = half_widths(later, arm_failures(delta, stats.n_arms, state.n_first))
+    return dict(zip(state.names, map(finite, widths.tolist()), strict=True))
 
 
 def _measured(state: State, decider: Decider) -> tuple[dict[str, float], float, float, dict[str, float]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from equipoise import quantities
 from equipoise.errors import InvalidInput, within
@@ -165,18 +165,16 @@ class Guess:
         hint: turn them round: 0.4 to 0.6
         """
         try:
-            parts = [
-                None if one is None else _number(part, one)
-                for part, one in zip(_NAMES, _given(given, scale), strict=True)
-            ]
+            places = zip(_NAMES, _given(given, scale), strict=True)
+            value, low, high = (None if one is None else _number(part, one) for part, one in places)
         except InvalidInput as error:
             if error.parameter[0] in _NAMES:
                 raise InvalidInput.of(name, _FORMS.format(*scale.examples), given) from None
             raise error.within(name) from None
-        if parts == [None, None, None]:
+        if value is None and low is None and high is None:
             raise InvalidInput.of(name, _FORMS.format(*scale.examples), given)
         with within(name):
-            found = cls(*parts, scale=scale)  # type: ignore[misc]
+            found = cls(cast(float, value), low, high, scale)
         is_end = math.isinf(scale.to(found.value)) and not (
             (scale.low is not None and found.value < scale.low) or (scale.high is not None and found.value > scale.high)
         )
@@ -257,7 +255,7 @@ def plain_duration(seconds: float) -> float | str:
     ('8 hours', 0.30000000000000004)
     """
     text = quantities.duration_text(seconds)
-    return text if quantities.duration_seconds(text) == seconds else seconds
+    return text if "e" not in text.split()[0] and quantities.duration_seconds(text) == seconds else seconds
 
 
 def _parts(text: str) -> tuple[Any, Any, Any]:

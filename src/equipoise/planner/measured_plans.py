@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
         "title": f"{experiment.name}, from here",
         "arms": planned,
         "control": control,
-        "people": _people(configuration, rows, status.at, status.n_assigned),
+        "people": _people(configuration, rows, max(status.at, rows.latest)),
         "rewards": _rewards(configuration, rows, is_yes_no),
         "goals": _goals(configuration),
         "ways": [*ways_of({})[:1], as_now, *ways_of({})[1:]],
@@ -122,6 +122,11 @@ class _Rows:
             state=[row["state"] for row in rows],
         )
 
+    @property
+    def latest(self) -> datetime:
+        """When the last of it happened."""
+        return datetime.fromtimestamp(float(np.nanmax([self.at, self.rewarded_at])), UTC)
+
     def counted(self, arm: str) -> FloatArray:
         """Return the rewards of an arm that people reported and that count."""
         mine = np.array([name == arm for name in self.arm], bool)
@@ -145,7 +150,8 @@ def _arm(name: str, values: FloatArray, is_yes_no: bool, range_: Any) -> Planned
     return PlannedArm(name=name, mean=guess, std=spread)
 
 
-def _people(configuration: Configuration, rows: _Rows, now: datetime, n_assigned: int) -> People:
+def _people(configuration: Configuration, rows: _Rows, now: datetime) -> People:
+    n_assigned = len(rows.arm)
     first, last = float(np.min(rows.at)), float(now.timestamp())
     days = max((last - first) / DAY, 1e-3)
     pace = n_assigned / days

@@ -40,12 +40,8 @@ from equipoise.planner.plan_parts import (
 from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from equipoise.experiment import Experiment
-    from equipoise.planner.forecast import Forecast
     from equipoise.planner.world import World
-    from equipoise.progress import Progress
 
 _PLACES = {"missing": "rewards", "reward_cap": "rewards", "reward_range": "rewards"}
 _NAMES = {"reward_cap": "cap", "reward_range": "range"}
@@ -282,7 +278,7 @@ class Plan:
                 checked_settings(**unset, **self.settings(way), seed=0, covariates=())
                 way.policy.check_arms(len(self.arms))
             except InvalidInput as error:
-                place = _PLACES.get(str(error.parameter[0]), None) if error.parameter else None
+                place = _PLACES.get(str(error.parameter[0])) if error.parameter else None
                 if place is None:
                     raise error.within("ways", way.label) from None
                 error.parameter = error.parameter[-1:]
@@ -349,7 +345,7 @@ class Plan:
         sure = 1.4 * NormalDist().inv_cdf(1 - goals.failure_probability / (2 * n_arms))
         needed = n_arms * (sure * spread / width) ** 2 * (2 if pairs else 1)
         missing = max((arm.missing or self.rewards.missing).value for arm in self.arms)
-        enough = math.ceil(_SLACK * max(needed / (1 - missing), 50 * n_arms))
+        enough: int = math.ceil(_SLACK * max(needed / (1 - missing), 50 * n_arms))
         if enough > MOST_PEOPLE:
             reached = width * math.sqrt(enough / MOST_PEOPLE)
             name = "precision" if goals.precision is not None else "margin"
@@ -409,7 +405,7 @@ class Plan:
     @property
     def deadline_seconds(self) -> float:
         """The deadline in seconds from the start; the end of enrolment if dates do not say it, inf without any."""
-        deadline, starts = self.deadline, self.people.starts_at
+        deadline, starts = self.deadline, People.of(self.people).starts_at
         if deadline is not None and starts is not None:
             return (deadline - starts).total_seconds()
         stated: int | None = self.people.enrolment_days
@@ -548,74 +544,6 @@ class Plan:
             dataclasses.replace(arm, **{key: value}) for arm, value in zip(self.arms, means.tolist(), strict=True)
         )
         return dataclasses.replace(self, arms=arms)
-
-    # Forecasts
-
-    def simulate(
-        self,
-        *,
-        replications: int | None = None,
-        seconds: float | None = None,
-        progress: Progress | bool | None = None,
-        on_partial: Callable[[Forecast], object] | None = None,
-        workers: int | None = None,
-        backend: str = "threads",
-        scheduler: str | None = None,
-    ) -> Forecast:
-        """Forecast by simulation what each way will bring.
-
-        It begins with 20 simulated experiments per way and doubles them until ranges are narrow or time is up; Ctrl-C
-        returns what is done. Replication r is the same in every run.
-
-        Parameters
-        ----------
-        replications : int, optional
-            Simulate this number with truths drawn from the guesses, and half as many exactly as guessed.
-        seconds : float, optional
-            At most about so long: 60 by default, without limit if `replications` is given.
-        progress : bool or callable, optional
-            True shows a bar; a function is called with (done, total).
-        on_partial : callable, optional
-            Called with the forecast so far after each round but the last.
-        workers : int, optional
-            Threads or processes; by default one per available processor.
-        backend : {"threads", "processes", "ray", "dask"}
-            Where to simulate.
-        scheduler : str, optional
-            Address of the cluster for "ray" and "dask".
-
-        Examples
-        --------
-        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=2000, goals=0.08, ways={"information_kept": [0.7]})
-        >>> forecast = plan.simulate(replications=20)
-        >>> print(forecast.recommendation()[0])
-        Keep 70% of the information.
-        """
-        from equipoise.planner.refinement import simulate
-
-        return simulate(
-            self,
-            replications=replications,
-            seconds=seconds,
-            progress=progress,
-            on_partial=on_partial,
-            workers=workers,
-            backend=backend,
-            scheduler=scheduler,
-        )
-
-    def formulas(self) -> Forecast:
-        """Forecast by formula, in milliseconds: as if the policy knew the guesses to be right from the start.
-
-        Examples
-        --------
-        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=4000, goals=0.08)
-        >>> forecast = plan.formulas()
-        >>> {name: round(way.people.median) for name, way in forecast.ways.items()}
-        """
-        from equipoise.planner.formulas import forecast_by_formula
-
-        return forecast_by_formula(self)
 
     # Plain data
 

@@ -801,12 +801,19 @@ class Way(Part):
     def table(self) -> dict[str, Any]:
         """Return what differs from the defaults as plain data."""
         found = super().table()
-        found["policy"] = {key: one for key, one in self.policy.to_dict().items() if one is not None}
+        found["policy"] = _without_none(self.policy.to_dict())
         if isinstance(self.floor, tuple) and isinstance(self.floor[0], tuple):
             found["floor"] = dict(self.floor)
         if self.label == _label(self.policy):
             found.pop("label")
         return found
+
+
+def _without_none(data: Any) -> Any:
+    """Return plain data without what is None, which files cannot hold and which is the default."""
+    if isinstance(data, dict):
+        return {key: _without_none(one) for key, one in data.items() if one is not None}
+    return data
 
 
 def _floor(given: Any) -> Any:
@@ -824,7 +831,7 @@ def _floor(given: Any) -> Any:
 def _policy(given: Any) -> Policy:
     table = policy_from_text(given) if isinstance(given, str) else given
     if isinstance(table, Mapping):
-        table = {key: float(one) if one in ("inf", "-inf") else one for key, one in table.items()}
+        table = dict(table)
     try:
         found = policies_from({"policies": [table]})
     except InvalidInput as error:
