@@ -40,8 +40,12 @@ from equipoise.planner.plan_parts import (
 from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from equipoise.experiment import Experiment
+    from equipoise.planner.forecast import Forecast
     from equipoise.planner.world import World
+    from equipoise.progress import Progress
 
 _PLACES = {"missing": "rewards", "reward_cap": "rewards", "reward_range": "rewards"}
 _NAMES = {"reward_cap": "cap", "reward_range": "range"}
@@ -544,6 +548,74 @@ class Plan:
             dataclasses.replace(arm, **{key: value}) for arm, value in zip(self.arms, means.tolist(), strict=True)
         )
         return dataclasses.replace(self, arms=arms)
+
+    # Forecasts
+
+    def simulate(
+        self,
+        *,
+        replications: int | None = None,
+        seconds: float | None = None,
+        progress: Progress | bool | None = None,
+        on_partial: Callable[[Forecast], object] | None = None,
+        workers: int | None = None,
+        backend: str = "threads",
+        scheduler: str | None = None,
+    ) -> Forecast:
+        """Forecast by simulation what each way will bring.
+
+        It begins with 20 simulated experiments per way and doubles them until ranges are narrow or time is up; Ctrl-C
+        returns what is done. Replication r is the same in every run.
+
+        Parameters
+        ----------
+        replications : int, optional
+            Simulate this number with truths drawn from the guesses, and half as many exactly as guessed.
+        seconds : float, optional
+            At most about so long: 60 by default, without limit if `replications` is given.
+        progress : bool or callable, optional
+            True shows a bar; a function is called with (done, total).
+        on_partial : callable, optional
+            Called with the forecast so far after each round but the last.
+        workers : int, optional
+            Threads or processes; by default one per available processor.
+        backend : {"threads", "processes", "ray", "dask"}
+            Where to simulate.
+        scheduler : str, optional
+            Address of the cluster for "ray" and "dask".
+
+        Examples
+        --------
+        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=2000, goals=0.08, ways={"information_kept": [0.7]})
+        >>> forecast = plan.simulate(replications=20)
+        >>> print(forecast.recommendation()[0])
+        Keep 70% of the information.
+        """
+        from equipoise.planner.refinement import simulate
+
+        return simulate(
+            self,
+            replications=replications,
+            seconds=seconds,
+            progress=progress,
+            on_partial=on_partial,
+            workers=workers,
+            backend=backend,
+            scheduler=scheduler,
+        )
+
+    def formulas(self) -> Forecast:
+        """Forecast by formula, in milliseconds: as if the policy knew the guesses to be right from the start.
+
+        Examples
+        --------
+        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=4000, goals=0.08)
+        >>> forecast = plan.formulas()
+        >>> {name: round(way.people.median) for name, way in forecast.ways.items()}
+        """
+        from equipoise.planner.formulas import forecast_by_formula
+
+        return forecast_by_formula(self)
 
     # Plain data
 

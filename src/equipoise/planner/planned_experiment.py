@@ -22,8 +22,9 @@ from equipoise.experiment.fidelity import (
     WIDEST,
 )
 from equipoise.planner.figures import bands_of
+from equipoise.planner.first_passages import half_widths
+from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.recommendation import chosen_way
-from equipoise.planner.way_forecast import SECONDS_A_DAY, half_widths
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast

@@ -331,7 +331,7 @@ async def _submit_plan(service: Service, exchange: Exchange) -> Answer:
 
 
 async def _list_plans(service: Service, _exchange: Exchange) -> Answer:
-    return Answer(200, encode({"plans": await service.elsewhere(service.plans.list)}))
+    return Answer(200, encode({"plans": await service.elsewhere(service.plans.summaries)}))
 
 
 async def _plan(service: Service, exchange: Exchange) -> Answer:

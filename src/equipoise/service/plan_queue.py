@@ -98,7 +98,7 @@ class PlanQueue:
             self._wake()  # in case the process was killed
         return found
 
-    def list(self) -> list[dict[str, Any]]:
+    def summaries(self) -> list[dict[str, Any]]:
         """Return all plans, those asked for last first, without their forecasts."""
         found = sorted(self._all(), key=lambda one: str(one["asked_at"]), reverse=True)
         return [{name: value for name, value in one.items() if name not in ("forecast", "plan")} for one in found]
