@@ -19,9 +19,11 @@ from patience import HANGS
 import equipoise as eq
 from equipoise.charts import style as drawing
 from equipoise.demo import show as running
-from equipoise.demo.scenario import MISSING, Clock, Population, Trial
+from equipoise.demo.scenario import MISSING, START, Trial, world_of
 from equipoise.demo.show import snapshot, verdict_lines
 from equipoise.paper.real_experiments import effort_experiment
+from equipoise.planner.live_play import Clock
+from equipoise.planner.population import Population
 from equipoise.policies.pooled_balance import recommended
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(eq.__file__).parents[1]), "COLUMNS": "100"}
@@ -36,7 +38,7 @@ def compiled() -> None:
 
 
 def play(n_people: int, *, seed: int = 1, reward_weight: float = 0.9) -> Trial:
-    clock = Clock()
+    clock = Clock(START)
     create = partial(eq.Experiment.create, eq.open_store("memory:", clock=clock))
     trial = Trial(create, clock, REAL, n_people, reward_weight=reward_weight, seed=seed)
     for _ in trial.hours():
@@ -47,7 +49,11 @@ def play(n_people: int, *, seed: int = 1, reward_weight: float = 0.9) -> Trial:
 @cache
 def played() -> Trial:
     """The trial of 2,000 people that several tests look at."""
-    return play(2000)
+    return play(2000, seed=3)
+
+
+def people_of(n_people: int, *, seed: int) -> Population:
+    return Population(world_of(REAL, n_people), seed=seed)
 
 
 def decisions(trial: Trial) -> list[tuple[str | None, str | None, float | None]]:
@@ -55,16 +61,17 @@ def decisions(trial: Trial) -> list[tuple[str | None, str | None, float | None]]
 
 
 def test_people_do_what_the_published_figures_say() -> None:
-    people = Population(REAL, 4000, seed=3)
+    people = people_of(4000, seed=3)
     for arm in (0, 10, 17):
-        presses = np.array([people.presses(person, arm) for person in range(4000)])
+        presses = np.array([people.reward(person, arm) for person in range(4000)])
         error = REAL.arms.std[arm] / np.sqrt(4000)
         assert presses.mean() == pytest.approx(REAL.arms.mean[arm], abs=4 * error)
         assert presses.std() == pytest.approx(REAL.arms.std[arm], rel=0.1)
         assert presses.min() >= 0
-    missing = np.isnan(people.answered).mean()
+    assert (presses == np.rint(presses)).all()
+    missing = np.mean([people.told_at(person, 0) is None for person in range(4000)])
     assert missing == pytest.approx(MISSING, abs=4 * np.sqrt(MISSING * (1 - MISSING) / 4000))
-    assert people.presses(7, 2) == Population(REAL, 4000, seed=3).presses(7, 2) != people.presses(7, 3)
+    assert people.reward(7, 2) == people_of(4000, seed=3).reward(7, 2) != people.reward(7, 3)
 
 
 def test_the_same_seed_runs_the_same_experiment_and_another_seed_another() -> None:
@@ -75,8 +82,8 @@ def test_the_same_seed_runs_the_same_experiment_and_another_seed_another() -> No
 
 def test_everyone_is_assigned_and_whoever_answers_is_counted_however_late() -> None:
     trial = played()
-    status, people = trial.experiment.status(), Population(REAL, 2000, seed=1)
-    answered = int(np.isfinite(people.answered).sum())
+    status, people = trial.experiment.status(), people_of(2000, seed=3)
+    answered = sum(people.told_at(person, 0) is not None for person in range(2000))
     assert (status.state, status.n_assigned, status.n_pending) == ("stopped", 2000, 0)
     assert (status.n_rewarded, status.n_dropped) == (answered, 2000 - answered)
     kinds = [event.kind for event in trial.experiment.events()]

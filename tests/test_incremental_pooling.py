@@ -65,6 +65,8 @@ def policies_for(n_arms):
     pooled, forcing = eq.PooledBalance, eq.ForcingBalance
     return [
         pooled(reward_weight=0.9, **WINDOWED),
+        pooled(information_kept=1.0, **WINDOWED),
+        pooled(information_kept=1.0),
         pooled(reward_weight=0.0, **WINDOWED, forcing=0.0, window=3),
         pooled(reward_weight=1.0, **WINDOWED, mixing=0.0, forcing=0.5),
         pooled(reward_weight=0.7, **WINDOWED, pooling=False, first_rewards=3, window=15),
@@ -200,7 +202,8 @@ def change_an_arm(rng, rates, curiosity, pulls, mean, std, state, scalars):
     else:
         mean[changed] += rng.normal() * std[changed] / count
         std[changed] *= 1 + 0.5 * rng.normal() / count
-    kept.renew(changed, *before, curiosity, 1 / pulls.size, pulls, mean, std, state, scalars)
+    kept.count_pull(changed, curiosity, 1 / pulls.size, pulls, state)
+    kept.learn(changed, *before, pulls, mean, std, state, scalars)
 
 
 @pytest.mark.parametrize("rates", [False, True])
@@ -213,12 +216,12 @@ def test_gains_differ_from_the_strict_ones_by_no_more_than_they_say(rates, n_ste
         pulls, mean, std = beliefs_to_weigh(rng, rates)
         n_arms = pulls.size
         state, scalars = np.empty((kept.ROWS, n_arms)), np.empty(kept.SCALARS)
-        kept.begin(curiosity, 1 / n_arms, pulls, mean, std, state, scalars)
+        kept.begin(curiosity, 1 / n_arms, pulls, pulls, mean, std, state, scalars)
         expected = expected_squares(caution, n_arms) if n_arms > 3 else 1.0
         for _ in range(n_steps):
             t = int(pulls.sum()) + 1
             known = (pulls, mean, std, state, scalars)
-            arm = kept.next_pull(t, 0.0, 0, 0.0, weight, 0.0, curiosity, 1 / n_arms, 1, expected, *known)
+            arm = kept.next_pull(t, t - 1, 0.0, 0, 0.0, weight, 0.0, curiosity, 1 / n_arms, 1, expected, pulls, *known)
             if _ < n_steps - 1:
                 change_an_arm(rng, rates, curiosity, *known)
         if arm < 0:
@@ -249,16 +252,17 @@ def test_odds_that_keep_information_are_the_strict_ones_within_what_they_say(rat
         n_arms = pulls.size
         state, scalars = np.empty((kept.ROWS, n_arms)), np.empty(kept.SCALARS)
         known = (pulls, mean, std, state, scalars)
-        kept.begin(curiosity, 1 / n_arms, *known)
+        kept.begin(curiosity, 1 / n_arms, pulls, *known)
         expected = expected_squares(caution, n_arms) if n_arms > 3 else 1.0
-        kept.next_pull(int(pulls.sum()) + 1, 0.0, 0, 0.0, 0.0, information, curiosity, 1 / n_arms, 1, expected, *known)
+        n = int(pulls.sum())
+        kept.next_pull(n + 1, n, 0.0, 0, 0.0, 0.0, information, curiosity, 1 / n_arms, 1, expected, pulls, *known)
         for _ in range(10):
             change_an_arm(rng, rates, curiosity, *known)
             if scalars[kept.MODE] == kept.UNKNOWN:
                 break
             reach = 0.0
             if rates:
-                clear = kept.believe_rates(int(pulls.sum()) + 1, expected, n_arms > 3, state, scalars)
+                clear = kept.believe_rates(int(pulls.sum()), expected, n_arms > 3, state, scalars)
             else:
                 clear, reach = kept.believe_spreads(expected, n_arms > 3, mean, std, state, scalars)
             odds, unsure = kept.odds_that_keep(information, 1 / n_arms, reach, state, scalars) if clear else (0.0, 0.0)

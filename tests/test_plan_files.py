@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from both_clients import serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ import equipoise as eq
 from equipoise.planner import parse_plan
 from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.population import Population
+from equipoise.service.api_keys import create_key
 
 FLU = """\
 title = "Reminders for the flu shot"
@@ -67,7 +69,7 @@ names = st.text(min_size=1, max_size=12).filter(
     lambda name: name.isprintable() and name.strip() == name and name.strip(".")
 )
 shares = st.floats(0.01, 0.99)
-quantities = st.floats(1e-3, 1e6)
+quantities = st.floats(2, 1e6)
 
 
 def guesses(values):
@@ -75,7 +77,9 @@ def guesses(values):
     return values | ranges.filter(lambda ends: ends[0] < ends[2]).map(tuple)
 
 
-delays = st.none() | guesses(st.floats(1, 5e4)) | st.tuples(st.floats(1, 5e4), st.floats(6e4, 1e6))
+delays = (
+    st.sampled_from([None, "at once"]) | guesses(st.floats(1, 5e4)) | st.tuples(st.floats(1, 5e4), st.floats(6e4, 1e6))
+)
 dates = st.dates(datetime.date(2026, 1, 1), datetime.date(2030, 1, 1))
 
 
@@ -114,7 +118,7 @@ def plans(draw):
         missing_ratio=draw(guesses(st.floats(1, 2))),
         rule=draw(st.sampled_from(rules)),
         batches=draw(st.sampled_from([None, 50, "daily", "daily at 18:05"])),
-        rounded_to=draw(st.none() | st.floats(0.1, 2)),
+        rounded_to=draw(st.none() | st.floats(0.1, 2)) if not is_yes_no else None,
         range=range_,
         cap=draw(st.none() | st.floats(1e3, 1e7)) if not is_yes_no else None,
         direction=draw(st.sampled_from(["maximise", "minimise"])),
@@ -310,6 +314,21 @@ def test_a_file_says_what_differs_from_the_experiment_it_comes_from(running):
         parse_plan(text.replace("#messages", "#other"))
 
 
+def test_a_service_gives_the_same_plan(tmp_path):
+    url = f"sqlite:///{tmp_path}/service.db"
+    with eq.open_store(url) as store:
+        admin = create_key(store, role="admin", name="the tests")[1]
+        kept = eq.Experiment.create(
+            store, "exam", arms=["a", "b"], information_kept=0.7, seed=1, reward_range=(0, 10), most_units=400
+        )
+        for k, one in enumerate(kept.ask_many([f"{k}" for k in range(100)])):
+            kept.tell(one.unit, 5 + k % 3)
+        with serving(url) as running, eq.Client(running.url, key=admin) as client:
+            here, there = (eq.Plan.from_experiment(one) for one in (kept, client.open("exam")))
+    assert here.arms == there.arms and here.ways == there.ways and here.rewards == there.rewards
+    assert here.people.most == there.people.most == 300
+
+
 def test_people_assigned_already_are_not_planned_again():
     experiment = eq.Experiment.create(
         "memory:",
@@ -328,6 +347,18 @@ def test_people_assigned_already_are_not_planned_again():
     for arm in found.arms:
         assert arm.mean.value == pytest.approx(5, abs=1) and arm.std.value == pytest.approx(6 / math.sqrt(12), rel=0.2)
     assert found.rewards.range == (0, 10) and found.rewards.delay is None
+
+
+def test_capped_rewards_stay_as_they_were():
+    experiment = eq.Experiment.create(
+        "memory:", "rides", arms=["a", "b"], policy=eq.Uniform(), seed=1, reward_range=(0, None), reward_cap=20
+    )
+    rng = np.random.default_rng(1)
+    for one in experiment.ask_many([f"{k}" for k in range(200)]):
+        experiment.tell(one.unit, rng.exponential(10))
+    world, _ = eq.Plan.from_experiment(experiment).at_guesses()
+    for arm, mean in zip(experiment.status().arms, world.mean, strict=True):
+        assert mean == pytest.approx(arm.mean)
 
 
 def test_an_experiment_without_rewards_says_what_to_do():

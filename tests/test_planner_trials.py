@@ -13,7 +13,7 @@ from equipoise.planner import trials
 from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.paths import Paths
 from equipoise.planner.population import Population
-from equipoise.planner.trials import READABLE, Way, play
+from equipoise.planner.trials import READABLE, TrialsInterrupted, Way, default_looks, play
 from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO, new_world
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -78,6 +78,7 @@ def random_policy(rng, n_arms):
         rng,
         {"reward_weight": float(rng.uniform(0, 1))},
         {"reward_weight": 0.9},
+        {"information_kept": 1.0},
         {"information_kept": float(rng.uniform(0.2, 1))},
         {"information_kept": 0.6, "information_about": pick(rng, "every-arm", "best-arm")},
         {"reward_weight": 0.7, "drift": pick(rng, "declared", "detected")},
@@ -147,7 +148,7 @@ def test_every_person_gets_the_arm_that_a_live_experiment_gives(size):
         world, settings = random_plan(number, n_people)
         looks = np.array([0.4 * DAY * world.per_day.size, DAY * world.per_day.size, np.inf])
         paths = play([world], [settings], seed=7, first=number, look_seconds=looks, read=READABLE, workers=1)
-        table = trials_table(world, settings, seed=7, replication=number)
+        table = table_of(world, settings, seed=7, replication=number)
         people, live, experiment = played_live(world, settings, 7, number)
         for place, seconds in enumerate(looks):
             if place < 2:
@@ -165,7 +166,7 @@ def test_every_person_gets_the_arm_that_a_live_experiment_gives(size):
     assert seen >= {"PooledBalance", "ForcingBalance", "Uniform", "ThompsonSampling", "wait", "coun", "drop"}
 
 
-def trials_table(world, settings, *, seed, replication):
+def table_of(world, settings, *, seed=1, replication=0, strict=False):
     """Return the arms and rewards of every person in a simulated experiment."""
     from equipoise.kernels.trial import new_table, play_trial
 
@@ -174,5 +175,177 @@ def trials_table(world, settings, *, seed, replication):
     looks = trials._looks_of(Paths.empty(1, 1, np.array([np.inf]), world.mean.size), 0, 0, evidence=False)
     told, order = people.told
     known = (people.n_people, told, order, people.seed, people.replication, people.experiment_seed)
-    play_trial(world, people.people, *known, *way.for_kernel(), table, looks)
+    rule, design, setting, lives = way.for_kernel()
+    setting = setting._replace(strict=strict)
+    play_trial(world, people.people, *known, rule, design, setting, lives, table, looks)
     return table
+
+
+FAST = {
+    "weight": {"reward_weight": 0.9},
+    "no weight": {"reward_weight": 0.0},
+    "all weight": {"reward_weight": 1.0},
+    "all information": {"information_kept": 1.0},
+    "much information": {"information_kept": 0.9},
+    "little information": {"information_kept": 0.2},
+    "floors": {"reward_weight": 0.8, "floor": 0.02, "control": "arm 0", "control_share": 0.1, "warm_up": 3},
+    "marginal": {"policy": eq.PooledBalance(reward_weight=0.8)},
+    "equal shares": {"policy": eq.Uniform(), "control": "arm 0", "control_share": 0.1},
+}
+
+
+@pytest.mark.parametrize("n_people", short_and_full(1_500, 20_000))
+@pytest.mark.parametrize("way", FAST)
+def test_the_fast_copy_takes_every_decision_of_the_strict_rule(way, n_people):
+    n_strict = n_decisions = 0
+    for n_arms in (2, 5, 20):
+        mean = np.linspace(0.3, 0.5, n_arms)
+        late = eq.DefaultReward(value=0.0, window_seconds=4 * HOUR, late="count")
+        for kind, std, missing in (
+            (YES_NO, None, None),
+            (NORMAL, np.linspace(0.1, 0.4, n_arms), None),
+            (YES_NO, None, late),
+        ):
+            world = new_world(
+                mean, std, kind=kind, per_day=[100] * (n_people // 100), delay=8 * HOUR, delay_spread=1.0, missing=0.05
+            )
+            settings = {"arms": [f"arm {i}" for i in range(n_arms)], "missing": missing} | FAST[way]
+            fast, strict = table_of(world, settings), table_of(world, settings, strict=True)
+            n = Population(world, seed=1).n_people
+            assert (fast.arm[:n] == strict.arm[:n]).all(), (n_arms, kind)
+            assert strict.n_strict[0] == n
+            n_strict, n_decisions = n_strict + int(fast.n_strict[0]), n_decisions + n
+    assert n_strict < 0.25 * n_decisions
+
+
+def few_trials(n_replications=6, **more):
+    world = new_world([0.3, 0.5], per_day=[40] * 5, delay=HOUR, missing=0.1)
+    ways = [{"arms": ["a", "b"], "policy": eq.Uniform()}, {"arms": ["a", "b"], "reward_weight": 0.9}]
+    return play([world] * n_replications, ways, **{"seed": 3, "workers": 1} | more)
+
+
+def same_paths(one, other):
+    for name in Paths.__dataclass_fields__:
+        if name == "drawn":
+            assert {key: values.tolist() for key, values in one.drawn.items()} == {
+                key: values.tolist() for key, values in other.drawn.items()
+            }
+        else:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def test_results_depend_on_neither_workers_nor_parts_nor_backend():
+    drawn = {"people.per_day": np.arange(6.0)}
+    whole = few_trials(drawn=drawn)
+    same_paths(whole, few_trials(workers=2, drawn=drawn))
+    halves = [few_trials(3, first=first, drawn={"people.per_day": np.arange(3.0) + first}) for first in (0, 3)]
+    same_paths(whole, halves[0].joined(halves[1]))
+    same_paths(whole, few_trials(backend="processes", workers=2, drawn=drawn))
+    same_paths(whole.only([4, 5]), few_trials(2, first=4, drawn={"people.per_day": [4.0, 5.0]}))
+
+
+def test_control_c_keeps_finished_replications(monkeypatch):
+    plain = trials.Trials._play_one
+
+    def interrupted(self, population, way, paths, w, r):
+        plain(self, population, way, paths, w, r)
+        if population.replication == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials.Trials, "_play_one", interrupted)
+    with pytest.raises(TrialsInterrupted) as caught:
+        few_trials(drawn={"guess": np.arange(6.0)})
+    found = caught.value.paths
+    assert found.replication.tolist() == [0, 1, 2]
+    monkeypatch.undo()
+    same_paths(found, few_trials(3, drawn={"guess": np.arange(3.0)}))
+
+
+def test_progress_is_reported_in_experiments():
+    seen = []
+    few_trials(progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (12, 12)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ways": []}, "ways"),
+        ({"worlds": []}, "worlds"),
+        ({"ways": [{"arms": ["a", "b"], "policy": eq.Uniform(), "colour": 1}]}, "colour"),
+        ({"ways": [{"arms": ["a"], "policy": eq.Uniform()}]}, "2 arms"),
+        ({"look_seconds": np.array([2.0, 1.0, np.inf])}, "look_seconds"),
+        ({"look_seconds": np.array([1.0])}, "look_seconds"),
+        ({"read": ["everything"]}, "read"),
+        ({"scheduler": "tcp://host:1"}, "scheduler"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_played(change, said):
+    world = new_world([0.3, 0.5], per_day=[10])
+    ways = [{"arms": ["a", "b"], "policy": eq.Uniform()}]
+    given = {"worlds": [world], "ways": ways} | change
+    with pytest.raises(eq.EquipoiseError, match=said):
+        play(given.pop("worlds"), given.pop("ways"), seed=1, **given)
+
+
+def test_a_policy_in_python_is_refused():
+    from own_policies import LeastAssigned
+
+    with pytest.raises(eq.InvalidInput, match="compiled"):
+        Way.of({"arms": ["a", "b"], "policy": LeastAssigned()})
+
+
+def test_people_are_a_function_of_seed_replication_and_person():
+    world = new_world([0.2, 0.6], per_day=[500], delay=HOUR, delay_spread=0.5, missing=0.2)
+    people, again, other = (Population(world, seed=2, replication=r) for r in (0, 0, 1))
+    assert (people.arrived == again.arrived).all()
+    assert people.arrived[0] != other.arrived[0]
+    assert people.experiment_seed != other.experiment_seed
+    few = Population(world._replace(most_people=10), seed=2)
+    assert (few.arrived == people.arrived[:10]).all()
+    rewards = np.array([[people.reward(person, arm) for arm in (0, 1)] for person in range(people.n_people)])
+    assert (rewards[:, 0] <= rewards[:, 1]).all(), "one uniform number serves all arms"
+    told = [people.told_at(person, 0) for person in range(people.n_people)]
+    assert np.mean([at is None for at in told]) == pytest.approx(0.2, abs=0.06)
+    late = np.array([at - people.arrived[person] for person, at in enumerate(told) if at is not None]) / 1e6
+    assert np.median(late) == pytest.approx(HOUR, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", [YES_NO, NORMAL, GAMMA, BETA, EMPIRICAL])
+def test_rewards_have_the_mean_and_spread_of_the_world(kind):
+    mean, std = [0.4, 0.6], None if kind == YES_NO else [0.1, 0.2]
+    pilot = [[0.0, 1.0, 1.0, 5.0], [1.0, 2.0]]
+    world = new_world(mean, std, kind=kind, per_day=[4000], pilot=pilot)
+    people = Population(world, seed=4)
+    for arm in (0, 1):
+        rewards = np.array([people.reward(person, arm) for person in range(people.n_people)])
+        assert rewards.mean() == pytest.approx(mean[arm], abs=4 * world.std[arm] / np.sqrt(rewards.size))
+        assert rewards.std() == pytest.approx(world.std[arm], rel=0.1)
+
+
+def test_people_come_as_stated():
+    steady = Population(new_world([0.5], per_day=[10, 0, 20], is_exact=True), seed=1)
+    assert np.histogram(steady.arrived / (DAY * 1e6), bins=[0, 1, 2, 3])[0].tolist() == [10, 0, 20]
+    counts = [Population(new_world([0.5], per_day=[100]), seed=1, replication=r).n_people for r in range(200)]
+    assert np.mean(counts) == pytest.approx(100, abs=4 * 10 / np.sqrt(200))
+    assert np.std(counts) == pytest.approx(10, rel=0.2)
+
+
+def test_batches_come_when_stated():
+    lots = Population(new_world([0.5], per_day=[20], is_exact=True, batch_people=5, delay=HOUR), seed=1)
+    told = [lots.told_at(person, 0) for person in range(20)]
+    after_enrolment = lots.arrived[19] + HOUR * 1e6
+    assert after_enrolment > lots.end
+    assert set(told) == {lots.arrived[4], lots.arrived[9], lots.arrived[14], lots.arrived[19], after_enrolment}
+    assert all(at >= lots.arrived[person] + HOUR * 1e6 for person, at in enumerate(told))
+    daily = new_world([0.5], per_day=[20], is_exact=True, batch_seconds=DAY, batch_at=9 * HOUR, delay=HOUR)
+    moments = {Population(daily, seed=1).told_at(person, 0) / 3.6e9 for person in range(20)}
+    assert moments == {9.0, 33.0}
+
+
+def test_looks_are_evenly_spread_and_end_with_the_last_reward():
+    assert default_looks(10).size == trials.N_LOOKS + 1
+    paths = few_trials(2)
+    assert (paths.arrived[:, -1] == paths.assigned[0, :, -1].sum(axis=-1)).all()
+    assert (paths.open[:, :, -1] > 0).any(), "without a window, missing rewards are waited for"
+    assert (paths.last_reward_seconds > 4.5 * DAY).all()

@@ -247,6 +247,13 @@ def test_delays_have_the_stated_median_and_nine_of_ten():
         assert abs(np.mean(told < seconds * 1e6) - share) < 4 * math.sqrt(share * (1 - share) / told.size)
 
 
+def test_an_arm_may_be_quicker_than_the_others_or_answer_more_often():
+    arms = {"plain": {"rate": 0.3, "delay": "at once", "missing": 0}, "prize": 0.5}
+    world, _ = plan(arms=arms, rewards={"delay": ("8h", "2 days"), "missing": 0.1}).at_guesses()
+    assert world.delay.tolist() == [0, 28_800] and world.delay_spread[0] == 0
+    assert world.missing_after_bad.tolist() == [0, 0.1]
+
+
 def test_people_batches_and_drift_reach_the_world():
     made = plan(
         people=eq.People(per_day=96, most=1000, start="2027-03-03", until="2027-03-31"),
@@ -310,6 +317,7 @@ WRONG = [
         {"arms": {"a": {"mean": 5, "std": 6}, "b": {"mean": 5, "std": 1}}, "rewards": {"range": (0, 10)}},
         "arms.a.std must be less than 5: no rewards from 0 to 10 with this mean spread more; got 6.0",
     ),
+    ({"rewards": {"cap": 0.5}}, "rewards.cap must be left out: yes/no rewards are 0 and 1; got 0.5"),
     ({"control": "plan"}, "control must be one of the arms, plain, prize; got 'plan'"),
     ({"people": 0}, "people.most must be at least 1; got 0"),
     ({"people": {}}, "people.per_day is missing\nhint: say how many people come a day, or most: how many in all"),

@@ -18,11 +18,12 @@ import numpy as np
 from equipoise import checks
 from equipoise.charts import checked_chart_path, save_chart, tracking_chart
 from equipoise.client import Client
-from equipoise.demo.scenario import DAYS, MISSING, NAME, Clock, Trial
+from equipoise.demo.scenario import DAYS, MISSING, NAME, START, Trial
 from equipoise.errors import MissingExtra
 from equipoise.experiment import Experiment, Status, Verification
 from equipoise.http_api import ADMIN
 from equipoise.paper.real_experiments import RealExperiment, effort_experiment
+from equipoise.planner.live_play import Clock
 from equipoise.service.api_keys import create_key
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
@@ -50,7 +51,7 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     except KeyboardInterrupt:
         say("interrupted before the first person came")
         return 130
-    clock = Clock()
+    clock = Clock(START)
     store = open_store(url, clock=clock)
     key, text = create_key(store, role=ADMIN, name="demo")
     # Ctrl-C takes effect between two hours, so that everything shuts down in order, the service last.
@@ -145,7 +146,7 @@ def _new_store() -> str:
 
 def _warm_up() -> None:
     """Take every kind of step once, so that everything is compiled before people arrive (warm-up)."""
-    clock = Clock()
+    clock = Clock(START)
     create = partial(Experiment.create, open_store("memory:", clock=clock))
     trial = Trial(create, clock, effort_experiment(), 120, reward_weight=0.5, seed=0)
     for _ in trial.hours():

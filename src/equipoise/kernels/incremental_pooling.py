@@ -111,6 +111,7 @@ _MOST_STEPS_FROM_SCRATCH = 60
 def begin(
     curiosity: float,
     importance: float,
+    assigned: IntArray,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
@@ -120,7 +121,8 @@ def begin(
     """Write what is kept, for all arms."""
     n_arms = pulls.size
     for i in range(n_arms):
-        _renew_arm(i, curiosity, importance, pulls, std, state)
+        _renew_worth(i, curiosity, importance, assigned, state)
+        _renew_beliefs(i, pulls, std, state)
         state[PLANNED, i] = 0.0
     _sort_spreads(std, scalars)
     _count_odd(mean, std, scalars)
@@ -131,14 +133,16 @@ def begin(
 
 
 @approximate_inlined
-def _renew_arm(
-    arm: int, curiosity: float, importance: float, pulls: IntArray, std: FloatArray, state: FloatArray
-) -> None:
-    """Write what depends on an arm's count and spread alone."""
-    count = float(pulls[arm])
-    middle = count + 0.5
-    # What a pull is worth, per std; see `best_pull` of `kernels.decision`.
+def _renew_worth(arm: int, curiosity: float, importance: float, assigned: IntArray, state: FloatArray) -> None:
+    """Write what an arm's next pull is worth, per std; see `best_pull` of `kernels.decision`."""
+    middle = assigned[arm] + 0.5
     state[HOPE, arm], state[LACK, arm] = curiosity / middle, importance / (middle * math.sqrt(middle))
+
+
+@approximate_inlined
+def _renew_beliefs(arm: int, pulls: IntArray, std: FloatArray, state: FloatArray) -> None:
+    """Write what depends on an arm's number of rewards and spread alone."""
+    count = float(pulls[arm])
     state[INVERSE, arm], state[FREEDOM, arm] = 1.0 / count, count - 1.0
     # As in `write_logarithms` and `_believe_spreads` of `kernels.pooling`.
     bits = std.view(np.uint64)[arm]
@@ -185,21 +189,25 @@ def _count_odd(mean: FloatArray, std: FloatArray, scalars: FloatArray) -> None:
 
 
 @approximate_inlined
-def renew(
+def count_pull(arm: int, curiosity: float, importance: float, assigned: IntArray, state: FloatArray) -> None:
+    """Write what is kept, after a pull of one arm."""
+    _renew_worth(arm, curiosity, importance, assigned, state)
+    state[PLANNED, arm] = max(state[PLANNED, arm] - 1.0, 0.0)
+
+
+@approximate_inlined
+def learn(
     arm: int,
     old_mean: float,
     old_std: float,
-    curiosity: float,
-    importance: float,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
     state: FloatArray,
     scalars: FloatArray,
 ) -> None:
-    """Write what is kept, after a reward of one arm."""
-    _renew_arm(arm, curiosity, importance, pulls, std, state)
-    state[PLANNED, arm] = max(state[PLANNED, arm] - 1.0, 0.0)
+    """Write what is kept, after the rewards of one arm changed."""
+    _renew_beliefs(arm, pulls, std, state)
     if old_std == 0.0 or std[arm] == 0.0 or _is_odd(old_mean, old_std) or _is_odd(mean[arm], std[arm]):
         _count_odd(mean, std, scalars)
     largest, second = int(scalars[_LARGEST]), int(scalars[_SECOND])
@@ -279,6 +287,7 @@ def _see_rewards(pulls: IntArray, mean: FloatArray, std: FloatArray, state: Floa
 @approximate_inlined
 def next_pull(
     t: int,
+    n_rewards: int,
     uniform: float,
     window: int,
     mixing: float,
@@ -288,6 +297,7 @@ def next_pull(
     importance: float,
     pooling: int,
     squares_expected: float,
+    assigned: IntArray,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
@@ -295,6 +305,8 @@ def next_pull(
     scalars: FloatArray,
 ) -> int:
     """Return the arm of step t: the best pull if `window` is 0, otherwise one drawn from the next best; or `UNCLEAR`.
+
+    `n_rewards` is the number of all rewards so far; `assigned` counts pulls whose reward is still to come, too.
 
     The weight is the stated one if `information_kept` is 0, otherwise the one that keeps that information.
     `squares_expected` is `expected_squares` of the caution and the number of arms.
@@ -304,7 +316,7 @@ def next_pull(
     shrinks = pooling != 0 and pulls.size > LOST
     clear, reach = False, 0.0
     if scalars[MODE] == _RATES:
-        clear = believe_rates(t, squares_expected, shrinks, state, scalars)
+        clear = believe_rates(n_rewards, squares_expected, shrinks, state, scalars)
     elif scalars[MODE] == _SPREADS and _are_spreads_plain(pulls, std, scalars):
         clear, reach = believe_spreads(squares_expected, shrinks, mean, std, state, scalars)
     if not clear:
@@ -319,8 +331,9 @@ def next_pull(
     coefficient = 0.5 * (1.0 - reward_weight) * last * math.sqrt(last)
     _weigh(reward_weight, coefficient, reach, unsure_odds, state)
     if window == 0:
-        return _best_pull(pulls, mean, std, state, scalars)
-    n_candidates = _plan(window, reward_weight * curiosity, coefficient * importance, pulls, mean, std, state, scalars)
+        return _best_pull(assigned, pulls, mean, std, state, scalars)
+    hope, lack = reward_weight * curiosity, coefficient * importance
+    n_candidates = _plan(window, hope, lack, assigned, pulls, mean, std, state, scalars)
     return UNCLEAR if n_candidates == 0 else _drawn(uniform, window, mixing, n_candidates, state)
 
 
@@ -404,13 +417,15 @@ def believe_spreads(
 
 
 @approximate_inlined
-def believe_rates(t: int, squares_expected: float, shrinks: bool, state: FloatArray, scalars: FloatArray) -> bool:
+def believe_rates(
+    n_rewards: int, squares_expected: float, shrinks: bool, state: FloatArray, scalars: FloatArray
+) -> bool:
     """Write the beliefs of `_believe_rates` in `kernels.pooling`; return False if they are not certain."""
     n_arms = state.shape[1]
     successes = 0.0
     for i in range(n_arms):
         successes += state[SUCCESSES, i]
-    typical = (successes + 0.5) / t  # t - 1 rewards and another
+    typical = (successes + 0.5) / (n_rewards + 1.0)
     variance = typical * (1.0 - typical)
     for i in range(n_arms):
         state[_VALUE, i] = (state[RATE, i] - typical) / (1.0 + 2.0 * state[INVERSE, i])
@@ -691,7 +706,9 @@ def _move_bar(lowest: float, n_candidates: int, scalars: FloatArray) -> None:
 
 
 @approximate_inlined
-def _best_pull(pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray) -> int:
+def _best_pull(
+    assigned: IntArray, pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray, scalars: FloatArray
+) -> int:
     """Return the arm with the largest gain, or `UNCLEAR` if gains are too close.
 
     Candidates are the arms whose gain is above a bar that is guessed from the step before. If the best is above it too,
@@ -715,14 +732,21 @@ def _best_pull(pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatA
     if sure <= bar:
         n_candidates, second = _select(_NO_BAR, state), best
     if second >= sure:
-        arm = _first_of_equals(arm, sure, n_candidates, pulls, mean, std, state)
+        arm = _first_of_equals(arm, sure, n_candidates, assigned, pulls, mean, std, state)
     _move_bar(sure, n_candidates, scalars)
     return arm
 
 
 @approximate
 def _first_of_equals(
-    best: int, bar: float, n_candidates: int, pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray
+    best: int,
+    bar: float,
+    n_candidates: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    state: FloatArray,
 ) -> int:
     """Return the first arm with a gain above the bar if all of these have the same statistics, otherwise `UNCLEAR`.
 
@@ -732,7 +756,7 @@ def _first_of_equals(
     for j in range(n_candidates):
         i = int(state[_PLACE, j])
         if state[GAIN, i] >= bar:
-            if not (pulls[i] == pulls[best] and mean[i] == mean[best] and std[i] == std[best]):
+            if not _are_equal(i, best, assigned, pulls, mean, std):
                 return UNCLEAR
             found = i if found < 0 else found
     return found
@@ -743,6 +767,7 @@ def _plan(
     window: int,
     hope: float,
     lack: float,
+    assigned: IntArray,
     pulls: IntArray,
     mean: FloatArray,
     std: FloatArray,
@@ -764,7 +789,7 @@ def _plan(
             i = int(state[_PLACE, j])
             plan = state[PLANNED, i]
             planned += plan
-            state[_PLAN, j], state[_MIDDLE, j] = plan, pulls[i] + plan + 0.5
+            state[_PLAN, j], state[_MIDDLE, j] = plan, assigned[i] + plan + 0.5
             state[_CANDIDATE_VALUE, j], state[_CANDIDATE_SPREAD, j] = state[_VALUE, i], state[_VARIANCE, i]
             state[_CANDIDATE_UNSURE, j] = state[UNSURE, i]
         for j in range(n_candidates):
@@ -796,7 +821,7 @@ def _plan(
         if settled and low > bar:
             break
         bar, settled = _NO_BAR, False
-    if not settled or (high >= low and not _settle_equals(low, high, n_candidates, pulls, mean, std, state)):
+    if not settled or (high >= low and not _settle_equals(low, high, n_candidates, assigned, pulls, mean, std, state)):
         return 0
     for i in range(pulls.size):
         state[PLANNED, i] = 0.0
@@ -804,6 +829,13 @@ def _plan(
         state[PLANNED, int(state[_PLACE, j])] = state[_PLAN, j]
     _move_bar(low, n_candidates, scalars)
     return n_candidates
+
+
+@approximate_inlined
+def _are_equal(one: int, other: int, assigned: IntArray, pulls: IntArray, mean: FloatArray, std: FloatArray) -> bool:
+    """Return whether two arms have the same statistics, and so the same gains."""
+    same = assigned[one] == assigned[other] and pulls[one] == pulls[other]
+    return bool(same and mean[one] == mean[other] and std[one] == std[other])
 
 
 @approximate_inlined
@@ -826,7 +858,14 @@ def _change_plan(place: int, change: float, hope: float, lack: float, state: Flo
 
 @approximate
 def _settle_equals(
-    low: float, high: float, n_candidates: int, pulls: IntArray, mean: FloatArray, std: FloatArray, state: FloatArray
+    low: float,
+    high: float,
+    n_candidates: int,
+    assigned: IntArray,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    state: FloatArray,
 ) -> bool:
     """Give pulls of equal gain to the first arms; return False if the arms that compete for them are not all the same.
 
@@ -842,7 +881,7 @@ def _settle_equals(
         i, count = int(state[_PLACE, j]), state[_PLAN, j] - (1.0 if has_last else 0.0)
         if first < 0:
             first, before = i, count
-        if not (pulls[i] == pulls[first] and mean[i] == mean[first] and std[i] == std[first] and count == before):
+        if not (_are_equal(i, first, assigned, pulls, mean, std) and count == before):
             return False
         n_pulls += 1 if has_last else 0
     for j in range(n_candidates):

@@ -22,7 +22,7 @@ from equipoise.kernels.incremental_information import MOST_KEPT, MOST_KEPT_BY_RA
 from equipoise.kernels.incremental_information import SCALARS as INFORMATION_SCALARS
 from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
 from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
-from equipoise.kernels.incremental_pooling import begin, next_pull, renew
+from equipoise.kernels.incremental_pooling import begin, count_pull, learn, next_pull
 from equipoise.kernels.incremental_solver import COUNT, SCALARS, SCORE, SCRATCH, SHARE, change, start
 from equipoise.kernels.incremental_solver import ROWS as INCREMENTAL_ROWS
 from equipoise.kernels.moments import SUM_ROWS, add_reward
@@ -167,6 +167,38 @@ def fewest_after(arm: int, fewest: int, pulls: IntArray) -> int:
     return fewest
 
 
+@inlined
+def keeps_information(rule: Rule) -> bool:
+    """Return whether a rule keeps a share of the information that can be kept up to date from step to step."""
+    most_kept = MOST_KEPT_BY_RATIO if rule.tracking == RATIO else MOST_KEPT
+    return rule.criterion == AVERAGE and rule.information_kept <= most_kept
+
+
+@inlined
+def has_weight(rule: Rule) -> bool:
+    """Return whether a rule's weight is known beforehand: it is stated, or 0 as all information is to be kept."""
+    return rule.criterion == STATED_WEIGHT or (rule.criterion == AVERAGE and rule.information_kept == 1.0)
+
+
+@inlined
+def known_weight(rule: Rule) -> float:
+    """Return that weight."""
+    return rule.reward_weight if rule.criterion == STATED_WEIGHT else 0.0
+
+
+@inlined
+def pools_arms(rule: Rule, per_arm: FloatArray) -> bool:
+    """Return whether the beliefs of a rule can be kept up to date, by `incremental_pooling`."""
+    floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
+    pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and floor.size > 1
+    pooling = pooling and (has_growing_window(rule) or rule.tracking != WINDOWED)
+    pooling = pooling and (has_weight(rule) or (keeps_information(rule) and rule.power == 0.5))
+    for i in range(floor.size):
+        if floor[i] > 0.0 or importance[i] != importance[0]:
+            pooling = False
+    return pooling
+
+
 @compiled
 def advance(
     rule: Rule,
@@ -191,19 +223,16 @@ def advance(
     bits = kept_score.view(np.int64)
     floor, importance = per_arm[FLOOR], per_arm[IMPORTANCE]
     n_arms, buffered = pulls.size, buffer.shape[1]
-    most_kept = MOST_KEPT_BY_RATIO if rule.tracking == RATIO else MOST_KEPT
-    keeping = rule.criterion == AVERAGE and rule.information_kept <= most_kept
+    keeping = keeps_information(rule)
     weighing = rule.criterion == STATED_WEIGHT and rule.reward_weight < 1.0
     kept_up = rule.kind == BALANCE and rule.power == 0.5 and rule.tracking != SAMPLE and (keeping or weighing)
     drawn = rule.kind == POOLED_BALANCE and rule.tracking == WINDOWED
-    pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and n_arms > 1
-    pooling = pooling and (has_growing_window(rule) or not drawn)
-    pooling = pooling and (rule.criterion == STATED_WEIGHT or (keeping and rule.power == 0.5))
+    pooling = pools_arms(rule, per_arm)
     information_kept = rule.information_kept if keeping else 0.0
     for i in range(n_arms):
         if floor[i] > 0.0 or importance[i] != importance[0]:
-            kept_up, pooling = False, False
-    weight, curiosity = rule.reward_weight, rule.exploration
+            kept_up = False
+    weight, curiosity = known_weight(rule), rule.exploration
     squares_expected = expected_squares(rule.caution, n_arms) if n_arms > LOST else 1.0
     fewest, warm, passed = counters[FEWEST], counters[WARM] == 1, counters[CHECKPOINT]
     for t in range(counters[STEP] + 1, until + 1):
@@ -229,12 +258,13 @@ def advance(
                     arm = _clear_winner(kept_score, bits)
             elif pooling and not is_forced(rule, t, least, least):
                 if not warm:
-                    begin(curiosity, importance[0], pulls, mean, std, pooled, pooled_scalars)
+                    begin(curiosity, importance[0], pulls, pulls, mean, std, pooled, pooled_scalars)
                     warm = True
                 uniform = decision_uniform(seed, replication, t - 1) if drawn else 0.0
                 window = int(window_at(rule, t)) if drawn else 0
                 arm = next_pull(
                     t,
+                    t - 1,
                     uniform,
                     window,
                     rule.mixing,
@@ -244,6 +274,7 @@ def advance(
                     importance[0],
                     rule.pooling,
                     squares_expected,
+                    pulls,
                     pulls,
                     mean,
                     std,
@@ -269,7 +300,8 @@ def advance(
         state[COUNT, arm] += 1.0
         fewest = fewest_after(arm, fewest, pulls)
         if warm and pooling:
-            renew(arm, old_mean, old_std, curiosity, importance[0], pulls, mean, std, pooled, pooled_scalars)
+            count_pull(arm, curiosity, importance[0], pulls, pooled)
+            learn(arm, old_mean, old_std, pulls, mean, std, pooled, pooled_scalars)
         elif warm:
             per_step = 0.0 if rule.tracking == RATIO else 1.0 / t
             if keeping:

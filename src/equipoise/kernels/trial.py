@@ -16,12 +16,19 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.kernels import arm_evidence as rows
 from equipoise.kernels.assignment import Design, next_assignment
 from equipoise.kernels.compiler import compiled, inlined
+from equipoise.kernels.decision import draw, is_forced, window_at
 from equipoise.kernels.drift_sums import DRIFT_ROWS, add_weighted, write_estimates
 from equipoise.kernels.exact_digits import DIGITS
 from equipoise.kernels.exact_sums import add_reward_exactly
+from equipoise.kernels.incremental_pooling import ROWS as POOLING_ROWS
+from equipoise.kernels.incremental_pooling import SCALARS as POOLING_SCALARS
+from equipoise.kernels.incremental_pooling import begin, count_pull, learn, next_pull
 from equipoise.kernels.moments import SUM_ROWS, add_reward
 from equipoise.kernels.people import DAY, MICROSECONDS, NEVER, People, delay_of, is_good, level_at, reward_of, told_at
-from equipoise.kernels.rules import PLAIN
+from equipoise.kernels.play import keeps_information, known_weight, pools_arms
+from equipoise.kernels.pooling import LOST, expected_squares
+from equipoise.kernels.random import decision_uniform
+from equipoise.kernels.rules import IMPORTANCE, PLAIN, UNIFORM, WINDOWED
 from equipoise.kernels.wealth import points
 from equipoise.unit_lifecycle import (
     COUNTED,
@@ -49,11 +56,13 @@ _POWERS = 11
 class Setting(NamedTuple):
     """How an experiment assigns and counts: the numbers of its configuration.
 
+    `strict` asks for every decision by the rule that live experiments use, instead of its faster copy: to compare.
     `window` is in microseconds, `NEVER` if there is none. `removes` says whether a counted value may be removed again,
     `has_default` whether a unit whose window has passed counts. `n_most` is how many units there are at most, `tuned`
     and `failure` are those of `arm_evidence`.
     """
 
+    strict: bool
     warm_up: int
     window: int
     removes: bool
@@ -83,7 +92,10 @@ class Looks(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Scratch of one simulated experiment: a row per person, then a column per arm, then a heap of expected rewards."""
+    """Scratch of one simulated experiment: a row per person, then a column per arm, then a heap of expected rewards.
+
+    `n_strict` is how many decisions the strict rule took.
+    """
 
     arm: IntArray
     state: IntArray
@@ -100,6 +112,9 @@ class Table(NamedTuple):
     counters: IntArray
     powers: FloatArray
     evidence: FloatArray
+    pooled: FloatArray
+    pooled_scalars: FloatArray
+    n_strict: IntArray
     heap_at: IntArray
     heap_person: IntArray
 
@@ -122,6 +137,9 @@ def new_table(n_people: int, n_arms: int, *, weighted: bool) -> Table:
         counters=np.empty((COUNTERS, n_arms), np.int64),
         powers=np.empty((_POWERS, n_arms)),
         evidence=np.empty((rows.ROWS, n_arms)),
+        pooled=np.empty((POOLING_ROWS, n_arms)),
+        pooled_scalars=np.empty(POOLING_SCALARS),
+        n_strict=np.zeros(1, np.int64),
         heap_at=np.empty(n_people, np.int64),
         heap_person=np.empty(n_people, np.int64),
     )
@@ -130,6 +148,7 @@ def new_table(n_people: int, n_arms: int, *, weighted: bool) -> Table:
 @compiled
 def _clear(table: Table, setting: Setting) -> None:
     """Begin an experiment."""
+    table.n_strict[0] = 0
     for i in range(table.assigned.size):
         table.assigned[i], table.pulls[i] = 0, 0
         table.mean[i], table.std[i] = np.nan, np.nan
@@ -229,8 +248,8 @@ def _count(
 @compiled
 def _happen(
     kind: int, person: int, reward: float, world_mean: FloatArray, setting: Setting, lives: Lives, table: Table
-) -> None:
-    """Let an event of a unit happen, as `log_replay` does."""
+) -> bool:
+    """Let an event of a unit happen, as `log_replay` does; return whether it changed the estimates."""
     arm, state = table.arm[person], table.state[person]
     after = lives.steps[state, kind, 0]
     counts, takes = lives.steps[state, kind, 1] == 1, lives.steps[state, kind, 2]
@@ -245,6 +264,7 @@ def _happen(
         if lives.counter_of[after] >= 0:
             table.counters[lives.counter_of[after], arm] += 1
         table.state[person] = after
+    return bool(counts or takes != NOTHING)
 
 
 @compiled
@@ -326,7 +346,18 @@ def play_trial(
     arm_of, state_of, reward_of_person = table.arm, table.state, table.reward
     assigned, pulls, mean, std = table.assigned, table.pulls, table.mean, table.std
     heap_at, heap_person = table.heap_at, table.heap_person
+    pooled, pooled_scalars = table.pooled, table.pooled_scalars
     drifts, sorted_ahead = table.drift.shape[0] > 0, told.size > 0
+    # A copy of `assignment.next_assignment` for the commonest cases: only the arm is wanted, not its probability.
+    share, importance, curiosity = design.share, design.per_arm[IMPORTANCE], rule.exploration
+    copied = not (drifts or setting.strict)
+    drawn, even = rule.tracking == WINDOWED, rule.kind == UNIFORM and copied
+    pooling = pools_arms(rule, design.per_arm) and copied
+    information_kept = rule.information_kept if keeps_information(rule) else 0.0
+    squares_expected = expected_squares(rule.caution, share.size) if share.size > LOST else 1.0
+    reserved, warm, n_rewards = 0.0, False, 0
+    for k in range(share.size):
+        reserved += share[k]
     n_assigned, next_window, next_told, n_expected, passed, last_told = 0, 0, 0, 0, 0, 0
     for i in range(n_people + 1):
         arrival = arrived[i] if i < n_people else NEVER
@@ -335,40 +366,81 @@ def play_trial(
             looking = passed < looks.at.size and looks.at[passed] < arrival
             until = looks.at[passed] if looking else arrival
             while True:
-                window_at, reward_at, person = NEVER, NEVER, -1
+                passes_at, reward_at, person = NEVER, NEVER, -1
                 if next_window < n_assigned and setting.window < NEVER:
-                    window_at = arrived[next_window] + setting.window
+                    passes_at = arrived[next_window] + setting.window
                 if sorted_ahead:
                     if next_told < n_people and order[next_told] < i:
                         person = order[next_told]
                         reward_at = told[person]
                 elif n_expected > 0:
                     reward_at, person = heap_at[0], heap_person[0]
-                if min(window_at, reward_at) > until or min(window_at, reward_at) >= NEVER:
+                if min(passes_at, reward_at) > until or min(passes_at, reward_at) >= NEVER:
                     break
-                if window_at <= reward_at:
+                if passes_at <= reward_at:
                     person = next_window
                     next_window += 1
-                    if state_of[person] == HELD:
-                        _happen(COUNTED, person, reward_of_person[person], world_mean, setting, lives, table)
-                    elif state_of[person] == WAITING:
-                        _happen(EXPIRED, person, lives.default, world_mean, setting, lives, table)
-                    continue
-                if sorted_ahead:
-                    next_told += 1
-                    if person >= n_assigned or np.isnan(reward_of_person[person]):
+                    if state_of[person] != HELD and state_of[person] != WAITING:
                         continue
+                    event = COUNTED if state_of[person] == HELD else EXPIRED
+                    value = reward_of_person[person] if state_of[person] == HELD else lives.default
                 else:
-                    _pop(heap_at, heap_person, n_expected)
-                    n_expected -= 1
-                _happen(REWARDED, person, reward_of_person[person], world_mean, setting, lives, table)
-                last_told = reward_at
+                    if sorted_ahead:
+                        next_told += 1
+                        if person >= n_assigned or np.isnan(reward_of_person[person]):
+                            continue
+                    else:
+                        _pop(heap_at, heap_person, n_expected)
+                        n_expected -= 1
+                    event, value, last_told = REWARDED, reward_of_person[person], reward_at
+                arm = arm_of[person]
+                pulls_before, mean_before, std_before = pulls[arm], mean[arm], std[arm]
+                if _happen(event, person, value, world_mean, setting, lives, table):
+                    n_rewards += pulls[arm] - pulls_before
+                    if warm:
+                        learn(arm, mean_before, std_before, pulls, mean, std, pooled, pooled_scalars)
             if not looking:
                 break
             _look(passed, setting, lives, table, looks)
             passed += 1
         if i == n_people or i >= setting.n_most:
             continue
+        arm, probability = -1, np.nan
+        if even or pooling:
+            fewest, fewest_rewards = 0, pulls[0]
+            for k in range(1, share.size):
+                fewest = k if assigned[k] < assigned[fewest] else fewest
+                fewest_rewards = min(fewest_rewards, pulls[k])
+            uniform = decision_uniform(trial_seed, 0, i)
+            if uniform < reserved:
+                arm = draw(share, uniform)
+            elif assigned[fewest] < setting.warm_up:
+                arm = -1
+            elif even:
+                arm = fewest
+            elif not is_forced(rule, i + 1, assigned[fewest], fewest_rewards):
+                if not warm:
+                    begin(curiosity, importance[0], assigned, pulls, mean, std, pooled, pooled_scalars)
+                    warm = True
+                arm = next_pull(
+                    i + 1,
+                    n_rewards,
+                    (uniform - reserved) / (1.0 - reserved) if drawn else 0.0,
+                    int(window_at(rule, i + 1)) if drawn else 0,
+                    rule.mixing,
+                    known_weight(rule),
+                    information_kept,
+                    curiosity,
+                    importance[0],
+                    rule.pooling,
+                    squares_expected,
+                    assigned,
+                    pulls,
+                    mean,
+                    std,
+                    pooled,
+                    pooled_scalars,
+                )
         read_pulls, read_mean, read_std = pulls, mean, std
         if drifts and design.steering != PLAIN:
             read_pulls, read_mean, read_std = design.seen_pulls, design.seen_mean, design.seen_std
@@ -385,10 +457,14 @@ def play_trial(
                 read_mean,
                 read_std,
             )
-        arm, probability, _, _ = next_assignment(
-            rule, design, setting.warm_up, trial_seed, i, assigned, read_pulls, read_mean, read_std
-        )
+        if arm < 0:
+            arm, probability, _, _ = next_assignment(
+                rule, design, setting.warm_up, trial_seed, i, assigned, read_pulls, read_mean, read_std
+            )
+            table.n_strict[0] += 1
         assigned[arm] += 1
+        if warm:
+            count_pull(arm, curiosity, importance[0], assigned, pooled)
         n_assigned += 1
         arm_of[i], state_of[i], table.probability[i] = arm, WAITING, probability
         level = level_at(arrival, world.drift_per_second, world.step, world.step_at)

@@ -53,7 +53,8 @@ class World(NamedTuple):
     most_people: int
     """Nobody comes after this many."""
     batch_people: int
-    """If positive, rewards become known just before every so many-th person comes, and at the end of enrolment ..."""
+    """If positive, rewards become known just before every so many-th person comes, and after enrolment as they
+    come ..."""
     batch_seconds: float
     """... or if positive, once in this time ..."""
     batch_at: float

@@ -81,7 +81,8 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
         arms.append((arm.arm, values))
     is_yes_no = configuration.reward_cap is None and all(set(values.tolist()) <= {0.0, 1.0} for _, values in arms)
     is_yes_no = is_yes_no and range_ in (None, (0.0, 1.0))
-    planned = [_arm(name, values, is_yes_no, range_) for name, values in arms]
+    as_they_were = is_yes_no or configuration.reward_cap is not None  # capped rewards have no usual distribution
+    planned = [_arm(name, values, as_they_were, range_) for name, values in arms]
     control = configuration.control if configuration.control in names else None
     floors = {arm["name"]: arm["floor"] for arm in described["arms"] if arm["name"] in names and arm["floor"]}
     as_now = Way(label=AS_NOW, policy=configuration.policy, floor=floors)
@@ -137,8 +138,8 @@ def _seconds(text: str | None) -> float:
     return math.nan if text is None else datetime.fromisoformat(text).timestamp()
 
 
-def _arm(name: str, values: FloatArray, is_yes_no: bool, range_: Any) -> PlannedArm:
-    if is_yes_no:
+def _arm(name: str, values: FloatArray, as_they_were: bool, range_: Any) -> PlannedArm:
+    if as_they_were:
         return PlannedArm(name=name, rewards=values)
     low, high = range_ or (None, None)
     mean, std = float(values.mean()), float(values.std(ddof=1))

@@ -129,6 +129,11 @@ class Plan:
             seed=checks.whole_number("seed", self.seed, 0, 2**63 - 1),
         )
         self._check_control()
+        for name in ("cap", "rounded_to"):
+            value = getattr(self.rewards, name)
+            if self.is_yes_no and value is not None:
+                words = "must be left out: yes/no rewards are 0 and 1"
+                raise InvalidInput.of(name, words, value).within("rewards")
         self._set(arms=tuple(self._placed(arm) for arm in self.arms))
         self._check_times()
         self._check_goals()
@@ -200,7 +205,7 @@ class Plan:
     def _check_times(self) -> None:
         people, rule = self.people, self.rewards.rule
         delays = [("rewards", self.rewards.delay)] + [(f"arms.{arm.name}", arm.delay) for arm in self.arms]
-        given = [(place, delay) for place, delay in delays if delay is not None]
+        given = [(place, delay) for place, delay in delays if delay is not None and delay.median.value > 0]
         if not people.has_calendar:
             for place, delay in given:
                 raise InvalidInput.of(
@@ -236,6 +241,8 @@ class Plan:
 
     def _check_goals(self) -> None:
         precision, (low, high) = self.goals.precision, self.reward_range or (None, None)
+        if high is not None and self.rewards.cap is not None:
+            high = min(high, self.rewards.cap)
         if low is not None and high is not None:
             times = 1 if self.goals.precision_of == "differences" else 0.5
             widest = times * (high - low)

@@ -137,7 +137,7 @@ class Delay(Part):
     Parameters
     ----------
     median, nine_of_ten : duration or Guess
-        "8h", "2 days", a number of seconds, or a guess with a range such as "6h to 10h".
+        "8h", "2 days", a number of seconds, a guess with a range such as "6h to 10h", or "at once".
 
     Examples
     --------
@@ -150,7 +150,7 @@ class Delay(Part):
     nine_of_ten: Any = None
 
     def __post_init__(self) -> None:
-        median = Guess.of("median", self.median, DURATION, at_ends=False)
+        median = Guess.of("median", 0.0 if self.median == "at once" else self.median, DURATION)
         last = None if self.nine_of_ten is None else Guess.of("nine_of_ten", self.nine_of_ten, DURATION, at_ends=False)
         if last is not None and last.value <= median.value:
             hint = "leave nine_of_ten out if all rewards take the same time"
@@ -160,9 +160,9 @@ class Delay(Part):
 
     @classmethod
     def optional(cls, name: str, given: Any) -> Delay | None:
-        """Return the delay in any of its forms; None and "at once" for none."""
-        if given is None or isinstance(given, cls) or given in ("at once", 0):
-            return None if not isinstance(given, cls) else given
+        """Return the delay in any of its forms; None if nothing is said."""
+        if given is None or isinstance(given, cls):
+            return given
         with within(name):
             if isinstance(given, Mapping) and not {"guess", "low", "high"} & set(given):
                 if "median" not in given:
@@ -557,6 +557,8 @@ class Rewards(Part):
             batches=_checked_batches(self.batches),
             rule=WaitForReward() if self.rule is None else self.rule,
         )
+        if self.delay is not None and self.delay.median.value == 0:
+            self._set(delay=None)
         if self.missing.value == 1:
             raise InvalidInput.of(
                 "missing", "must be less than 100%: no reward would ever be known", self.missing.value

@@ -126,7 +126,7 @@ def _step_at(plan: Plan) -> float:
 
 
 def _delay(place: str, delay: Delay | None, truth: dict[str, float]) -> tuple[float, float]:
-    if delay is None:
+    if delay is None or delay.median.value == 0:
         return 0.0, 0.0
     median = truth[f"{place}.delay.median"]
     last = truth.get(f"{place}.delay.nine_of_ten", median)

@@ -7,7 +7,7 @@ import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -111,6 +111,7 @@ class Way(NamedTuple):
         ).moments[:, 0]
         window = missing.window_microseconds
         setting = Setting(
+            strict=False,
             warm_up=configuration.warm_up,
             window=NEVER if window is None else window,
             removes=bool(removes.any()),
@@ -283,13 +284,15 @@ def _play_all(
     with report, connected(backend, workers, scheduler, job) as ready:
         size = max(1, math.ceil(n_worlds / (4 * ready.n_at_once)))
         tasks = [(start, min(start + size, n_worlds)) for start in range(0, n_worlds, size)]
+        results = ready.results(_play_some, tasks)
         try:
-            with closing(ready.results(_play_some, tasks)) as results:
-                for start, paths in results:
-                    done[start] = paths
-                    n_done += paths.n_replications
-                    report.show(n_done * len(job.ways))
+            for start, paths in results:
+                done[start] = paths
+                n_done += paths.n_replications
+                report.show(n_done * len(job.ways))
         except KeyboardInterrupt:
+            with suppress(KeyboardInterrupt):
+                results.throw(KeyboardInterrupt)  # if closed instead, joblib would warn of unused results
             return done, True
     return done, False
 
