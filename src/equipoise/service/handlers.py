@@ -323,7 +323,12 @@ async def _submit_plan(service: Service, exchange: Exchange) -> Answer:
 
         if (body.plan is None) == (body.toml is None):
             raise InvalidInput("give a plan as JSON in `plan`, or as TOML in `toml`; one of them")
-        plan = Plan.from_dict(body.plan) if body.plan is not None else parse_plan(str(body.toml), reads_files=False)
+        try:
+            plan = Plan.from_dict(body.plan) if body.plan is not None else parse_plan(str(body.toml), reads_files=False)
+        except InvalidInput:
+            raise
+        except EquipoiseError as error:  # about a place in the file
+            raise InvalidInput(error.message, hint=error.hint) from None
         found = service.plans.submit(plan, seconds=body.seconds)
         return Answer(200 if found["state"] == "done" else 202, encode(found))
 
