@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 
 import equipoise as eq
+from equipoise.planner.trials import play
+from equipoise.planner.world import new_world
 from equipoise.simulation import sweeps, workers
 
 if TYPE_CHECKING:
@@ -93,6 +95,30 @@ def test_a_cluster_gives_what_this_machine_gives(
     assert [eq.Runs.load(tmp_path / f"far-{horizon}.npz") for horizon in (300, 1000)] == list(expected)
     assert steps[-1] == (STUDY.n_steps, STUDY.n_steps)
     assert not (tmp_path / "far.npz.parts").exists()
+
+
+def test_a_cluster_with_one_worker_gives_it_all_tasks() -> None:
+    distributed = pytest.importorskip("distributed")
+    study = eq.Study(policies=POLICIES[:1], arms=ARMS, horizons=[100], replications=4, seed=5)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        (runs,) = eq.sweep(study, backend="dask", scheduler=cluster.scheduler_address, chunk=2)
+    assert runs == eq.simulate(POLICIES[:1], ARMS, 100, 4, seed=5, checkpoints=study.steps(100))
+
+
+@pytest.mark.parametrize("backend", ["dask", RAY])
+def test_a_cluster_simulates_plans_as_this_machine_does(backend: str, request: pytest.FixtureRequest) -> None:
+    worlds = [new_world([0.3, 0.5], per_day=[40] * 5, delay=3600, missing=0.1)] * 6
+    ways = [{"arms": ["a", "b"], "policy": eq.Uniform()}, {"arms": ["a", "b"], "reward_weight": 0.9}]
+    address = request.getfixturevalue(f"{backend}_cluster")
+    done: list[tuple[int, int]] = []
+    far = play(worlds, ways, seed=3, backend=backend, scheduler=address, progress=lambda *counts: done.append(counts))
+    near = play(worlds, ways, seed=3)
+    np.testing.assert_array_equal(far.assigned, near.assigned)
+    np.testing.assert_array_equal(far.low, near.low)
+    assert far.replication.tolist() == list(range(6))
+    assert done[-1] == (12, 12)
 
 
 def process_of(_shared: Any, number: int) -> tuple[int, int]:

@@ -172,7 +172,7 @@ def table_of(world, settings, *, seed=1, replication=0, strict=False):
 
     way, people = Way.of(settings), Population(world, seed=seed, replication=replication)
     table = new_table(people.n_people, world.mean.size, weighted=way.configuration.policy.weighs_rewards)
-    looks = trials._looks_of(Paths.empty(1, 1, np.array([np.inf]), world.mean.size), 0, 0, evidence=False)
+    looks = trials._looks_of(Paths.empty(1, 1, np.array([np.inf]), world.mean.size), 0, 0)
     told, order = people.told
     known = (people.n_people, told, order, people.seed, people.replication, people.experiment_seed)
     rule, design, setting, lives = way.for_kernel()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recommendation_cases import CASES, EVEN, N, STEEP, TILTED, _forecast
+from recommendation_cases import CASES, EVEN, STEEP, TILTED, N, _forecast
 
 from equipoise.planner.figures import Range
 from equipoise.planner.recommendation import chosen_way

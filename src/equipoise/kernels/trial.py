@@ -58,8 +58,9 @@ class Setting(NamedTuple):
 
     `strict` asks for every decision by the rule that live experiments use, instead of its faster copy: to compare.
     `window` is in microseconds, `NEVER` if there is none. `removes` says whether a counted value may be removed again,
-    `has_default` whether a unit whose window has passed counts. `n_most` is how many units there are at most, `tuned`
-    and `failure` are those of `arm_evidence`.
+    `has_default` whether a unit whose window has passed counts. `n_most` is how many units there are at most; `tuned`
+    and `failure` are those of `arm_evidence`. An arm is ruled out as the best by evidence of `log_threshold`, from at
+    most `most_rivals` others.
     """
 
     strict: bool
@@ -73,10 +74,15 @@ class Setting(NamedTuple):
     unit: float
     tuned: float
     failure: FloatArray
+    log_threshold: float
+    most_rivals: int
 
 
 class Looks(NamedTuple):
-    """What is recorded at each look: arrays (looks, arms); evidence (looks, rows, arms) unless empty."""
+    """What is recorded at each look: arrays (looks, arms).
+
+    `n_may_be_best` (looks,) and the evidence in `moments` (looks, rows, arms) are left out if they have no looks.
+    """
 
     at: IntArray
     assigned: IntArray
@@ -88,6 +94,7 @@ class Looks(NamedTuple):
     spread: FloatArray
     low: FloatArray
     high: FloatArray
+    n_may_be_best: IntArray
     moments: FloatArray
 
 
@@ -112,6 +119,10 @@ class Table(NamedTuple):
     counters: IntArray
     powers: FloatArray
     evidence: FloatArray
+    mirrored: FloatArray
+    seen: IntArray
+    rivals: IntArray
+    beaten: FloatArray
     pooled: FloatArray
     pooled_scalars: FloatArray
     n_strict: IntArray
@@ -137,6 +148,10 @@ def new_table(n_people: int, n_arms: int, *, weighted: bool) -> Table:
         counters=np.empty((COUNTERS, n_arms), np.int64),
         powers=np.empty((_POWERS, n_arms)),
         evidence=np.empty((rows.ROWS, n_arms)),
+        mirrored=np.empty((rows.ROWS, n_arms)),
+        seen=np.empty(n_arms, np.int64),
+        rivals=np.empty(n_arms, np.int64),
+        beaten=np.empty(n_arms),
         pooled=np.empty((POOLING_ROWS, n_arms)),
         pooled_scalars=np.empty(POOLING_SCALARS),
         n_strict=np.zeros(1, np.int64),
@@ -294,6 +309,46 @@ def write_evidence(sign: float, table: Table) -> None:
 
 
 @compiled
+def _mirror(evidence: FloatArray, mirrored: FloatArray) -> None:
+    """Write the evidence about rewards times -1, as `Evidence.mirrored` does."""
+    for i in range(evidence.shape[1]):
+        for row in range(rows.ROWS):
+            mirrored[row, i] = evidence[row, i]
+        mirrored[rows.LOW, i], mirrored[rows.HIGH, i] = -evidence[rows.HIGH, i], -evidence[rows.LOW, i]
+        for row in range(4):
+            mirrored[rows.LOW_Y1 + row, i] = evidence[rows.HIGH_Y1 + row, i]
+            mirrored[rows.HIGH_Y1 + row, i] = evidence[rows.LOW_Y1 + row, i]
+        mirrored[rows.MEAN, i], mirrored[rows.SKEW, i] = -evidence[rows.MEAN, i], -evidence[rows.SKEW, i]
+
+
+@compiled
+def _n_may_be_best(setting: Setting, sign: float, table: Table) -> int:
+    """Return how many arms may still be the best, as `analysis.best_arm` says."""
+    arms, seen, rivals, n_arms = table.evidence, table.seen, table.rivals, table.pulls.size
+    if n_arms < 2:
+        return n_arms
+    if sign < 0.0:
+        _mirror(table.evidence, table.mirrored)
+        arms = table.mirrored
+    n_seen = 0
+    for i in range(n_arms):
+        if table.pulls[i] == 0:
+            continue
+        seen[n_seen] = i
+        place = n_seen
+        while place > 0 and arms[rows.MEAN, rivals[place - 1]] < arms[rows.MEAN, i]:
+            rivals[place] = rivals[place - 1]
+            place -= 1
+        rivals[place] = i
+        n_seen += 1
+    n_rivals, n_beaten = min(n_seen, setting.most_rivals), 0
+    rows.write_log_beaten(arms, seen[:n_seen], rivals[:n_rivals], n_arms - 1, False, table.beaten[:n_seen])
+    for k in range(n_seen):
+        n_beaten += 0 if table.beaten[k] < setting.log_threshold else 1
+    return n_arms - n_beaten
+
+
+@compiled
 def _look(place: int, setting: Setting, lives: Lives, table: Table, looks: Looks) -> None:
     """Record a look."""
     counters = table.counters
@@ -309,6 +364,8 @@ def _look(place: int, setting: Setting, lives: Lives, table: Table, looks: Looks
         looks.estimate[place, i], looks.spread[place, i] = lives.sign * table.mean[i], table.std[i]
     write_evidence(lives.sign, table)
     rows.write_intervals(table.evidence, setting.failure, looks.low[place], looks.high[place])
+    if looks.n_may_be_best.size > 0:
+        looks.n_may_be_best[place] = _n_may_be_best(setting, lives.sign, table)
     if looks.moments.shape[0] > 0:
         for row in range(rows.ROWS):
             for i in range(table.assigned.size):

@@ -92,8 +92,9 @@ def share_of(happened: FloatArray) -> Mean:
 
     Examples
     --------
-    >>> share_of(np.array([True, True, True, True]))
-    Mean(value=1.0, error=0.153...)
+    >>> value, error = share_of(np.array([True, True, True, True]))
+    >>> value, round(error, 3)
+    (1.0, 0.153)
     """
     n, count = happened.size, float(np.sum(happened))
     if n == 0:

@@ -48,7 +48,8 @@ def widest(paths: Paths, of: str = "arms") -> FloatArray:
     """Return what `Precision` compares with its goal, per way, replication and look; infinite while unknown."""
     if of == "differences":
         return np.where(np.isnan(paths.widest_difference), np.inf, paths.widest_difference)
-    return half_widths(paths).max(axis=-1)
+    found: FloatArray = half_widths(paths).max(axis=-1)
+    return found
 
 
 def provisional(
@@ -64,7 +65,7 @@ def provisional(
         The range that rewards are counted in, None for an open end.
     """
     assigned = np.maximum(paths.assigned, 1)
-    found: BoolArray = (paths.missing > MOST_MISSING * assigned).any(axis=-1)
+    found = np.asarray((paths.missing > MOST_MISSING * assigned).any(axis=-1))
     if holds:
         return found
     spread = np.nan_to_num(paths.spread, nan=0.0)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Forecast:
     """What to expect of each way to assign people, read off simulated experiments.
 
-    Ranges hold 8 in 10 simulated experiments. Those that nothing else is said of include what one does not know: every
-    simulated experiment draws its truth from the guesses. `luck_alone` of a way has the ranges if all guesses are right.
+    Ranges hold 8 in 10 simulated experiments. They include what one does not know: every simulated experiment draws its
+    truth from the guesses. `luck_alone` of a way has the ranges if all guesses are right.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ def forecast_by_formula(plan: Plan) -> Forecast:
     calendar = _Calendar.of(plan, world)
     ways, settings = {}, []
     for place, way in enumerate(plan.ways):
-        shares = _shares(plan, SimulatedWay.of(plan.settings(way)), world)
+        shares = _shares(SimulatedWay.of(plan.settings(way)), world)
         if shares is None:
             continue
         settings.append(place)
@@ -61,13 +61,14 @@ def forecast_by_formula(plan: Plan) -> Forecast:
     return Forecast(question=question, ways=ways, replications=0, by_formula=True, plan=plan)
 
 
-def _shares(plan: Plan, way: SimulatedWay, world: World) -> FloatArray | None:
+def _shares(way: SimulatedWay, world: World) -> FloatArray | None:
     """Return the shares that a way steers towards if the guesses are right, floors included."""
     sign = way.configuration.sign
     stats = ArmStats.from_summary(np.full(world.mean.size, _MANY), sign * world.mean, world.std)
     decider = way.decider()
     if isinstance(decider.policy, Uniform):
-        return decider.share + (1.0 - decider.share.sum()) / world.mean.size
+        shares: FloatArray = decider.share + (1.0 - decider.share.sum()) / world.mean.size
+        return shares
     return decider.target(stats)
 
 
@@ -126,7 +127,7 @@ def _evidence(question: Question, counted: FloatArray, world: World) -> Evidence
 
 
 def _tails(world: World) -> tuple[FloatArray, FloatArray]:
-    """Return the skewness of each arm's rewards and their kurtosis, which is that of a gamma distribution if unknown."""
+    """Return the skewness of each arm's rewards and their kurtosis, as of a gamma distribution if unknown."""
     skewness = np.zeros(world.mean.size)
     kurtosis = np.full(world.mean.size, 3.0)
     for arm, kind in enumerate(world.kind.tolist()):
@@ -154,8 +155,8 @@ def _widest(widths: FloatArray, errors: FloatArray) -> float:
 
     Examples
     --------
-    >>> round(_widest(np.array([0.1]), np.array([0.02])), 4), round(_widest(np.array([0.1, 0.1]), np.array([0.02, 0.02])), 4)
-    (0.1, 0.1011)
+    >>> [round(_widest(np.full(n, 0.1), np.full(n, 0.02)), 4) for n in (1, 2, 10)]
+    [0.1, 0.1011, 0.103]
     """
     largest = float(widths.max())
     if not math.isfinite(largest) or not (errors > 0).any():
@@ -206,9 +207,8 @@ def _widest_for_goal(question: Question, counted: FloatArray, world: World) -> f
 
 
 def _is_met(question: Question, counted: FloatArray, world: World) -> bool:
-    if question.precision is not None:
-        if not _widest_for_goal(question, counted, world) <= question.precision:
-            return False
+    if question.precision is not None and not _widest_for_goal(question, counted, world) <= question.precision:
+        return False
     if question.margin is None:
         return True
     evidence, delta, up = _evidence(question, counted, world), 1.0 - question.confidence, question.sign > 0

@@ -39,11 +39,12 @@ def plan(
     Examples
     --------
     >>> import equipoise as eq
-    >>> forecast = eq.plan(rates="plain=10%,prize=20%", people=3000, precision=0.06, information_kept=[0.7], replications=20)
+    >>> asked = {"people": 3000, "precision": 0.06, "information_kept": [0.9]}
+    >>> forecast = eq.plan(rates="plain=10%,prize=20%", replications=20, **asked)
     >>> print(forecast.recommendation()[0])
-    Keep 70% of the information.
+    Keep 90% of the information.
     >>> [row["way"] for row in forecast.table()]
-    ['equal shares', 'information kept 0.7']
+    ['equal shares', 'information kept 0.9']
     """
     planned = plan_from_options(**options) if given is None else given
     return simulate(

@@ -593,10 +593,11 @@ class Plan:
 
         Examples
         --------
-        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=2000, goals=0.08, ways={"information_kept": [0.7]})
+        >>> ways = {"information_kept": [0.9, 0.5]}
+        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=2000, goals=0.1, ways=ways)
         >>> forecast = plan.simulate(replications=20)
         >>> print(forecast.recommendation()[0])
-        Keep 70% of the information.
+        Keep 90% of the information.
         """
         from equipoise.planner.refinement import simulate
 
@@ -616,9 +617,10 @@ class Plan:
 
         Examples
         --------
-        >>> plan = Plan(arms={"plain": "30%", "prize": "50%"}, people=4000, goals=0.08)
-        >>> forecast = plan.formulas()
-        >>> {name: round(way.people.median) for name, way in forecast.ways.items()}
+        >>> ways = {"information_kept": [0.9, 0.5]}
+        >>> forecast = Plan(arms={"plain": "30%", "prize": "50%"}, people=5000, goals=0.08, ways=ways).formulas()
+        >>> [(name, round(way.people.median, -1)) for name, way in forecast.ways.items()]
+        [('equal shares', 950.0), ('information kept 0.9', 1420.0), ('information kept 0.5', 3990.0)]
         """
         from equipoise.planner.formulas import forecast_by_formula
 

@@ -119,7 +119,7 @@ def _start(template: str) -> str:
 def _goal_words(question: Question) -> tuple[str, Parts]:
     """Return what one will know, as a template with its parts."""
     parts: Parts = {}
-    words = []
+    words: list[str] = []
     if question.precision is not None:
         parts["precision"] = width(question.precision)
         what = "every arm" if question.precision_of == "arms" else "every difference"
@@ -297,16 +297,15 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     found = [sentence("declare", template + ".", parts)]
     if choice.rest_width is not None and choice.rest >= 0.02 and question.precision is not None:
         missed, of = out_of(choice.rest)
-        words = "{missed} of {of} end without it, half of them with ±{rest} or better."
+        missing = "{missed} of {of} end without it, half of them with ±{rest} or better."
         if choice.rest_width <= question.precision:
-            words = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
-        found.append(sentence("rest", words, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
-    finer = choice.precision is not None and question.precision is not None
-    if finer and choice.precision is not None and choice.precision < 0.99 * (question.precision or 0.0):
+            missing = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
+        found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
+    if choice.precision is not None and question.precision is not None and choice.precision < 0.99 * question.precision:
         reached, of = out_of(choice.chance.value)
-        words = "You could ask for as little as ±{finer}: {reached} of {of} reach it"
-        words += " in time." if question.deadline_seconds is not None else "."
-        found.append(sentence("finer", words, {"finer": width(choice.precision), "reached": reached, "of": of}))
+        finer = "You could ask for as little as ±{finer}: {reached} of {of} reach it"
+        finer += " in time." if question.deadline_seconds is not None else "."
+        found.append(sentence("finer", finer, {"finer": width(choice.precision), "reached": reached, "of": of}))
     return found
 
 
@@ -510,9 +509,10 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
-        options.append("see to it that more rewards come, or count a default value for those that do not")
+        options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
     if found.open >= 0.1:
-        options.append("hold rewards back until their window has passed, or give the last ones time")
+        options.append("end enrolment when intervals are narrow enough and wait for the last rewards")
+        options.append("hold rewards back until their window has passed")
     if found.people_factor is not None:
         options.append("take {factor} times as many people")
         parts["factor"] = _rounded_up(found.people_factor)

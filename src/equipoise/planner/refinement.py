@@ -1,8 +1,8 @@
 """Simulate a plan until its forecast is precise enough or time is up, with forecasts to look at meanwhile.
 
 Of the simulated experiments, two in three draw their truth from the guesses: their figures include what one does not
-know. In one in three every guess is right: they show luck alone, whose ranges are narrower, so that fewer will do. Where
-no guess has a range, all is luck.
+know. In one in three every guess is right: they show luck alone, whose ranges are narrower, so that fewer will do.
+Where no guess has a range, all is luck.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from equipoise.policies import Uniform
 from equipoise.progress import Progress, Reporter, StepBar, reporter
 
 if TYPE_CHECKING:
-    from equipoise.planner.plan import Plan, Way
+    from equipoise.planner.plan import Plan
+    from equipoise.planner.plan_parts import Way
 
 FIRST = 20
 """Replications of the first round; each further one doubles them."""
@@ -149,12 +150,12 @@ def simulate(
 
 def _shown(
     report: Reporter, done: int, goal: int, began: float, limit: float | None, replications: int | None
-) -> Progress:
-    """Return a function that shows the progress of a round as that of the whole."""
+) -> Callable[[float], None]:
+    """Return a function that shows the part of a round that is done as part of the whole."""
 
-    def show(played: int, total: int) -> None:
+    def show(part: float) -> None:
         if replications is not None:
-            report.show(round(done + (goal - done) * played / max(total, 1)))
+            report.show(round(done + (goal - done) * part))
         elif limit is not None:
             report.show(min(round(_FULL_BAR * (time.monotonic() - began) / limit), _FULL_BAR))
 
@@ -184,12 +185,16 @@ class _Rounds:
         """Replications with drawn truths."""
         return 0 if self.paths is None else self.paths.n_replications
 
-    def play(self, goal: int, progress: Progress) -> bool:
+    def play(self, goal: int, show: Callable[[float], None]) -> bool:
         """Play until there are so many; return whether Ctrl-C ended that."""
+        drawn = 1.0 / (1.0 + LUCK) if self.has_ranges else 1.0
         try:
-            self.paths = self._played(self.paths, goal, True, progress)
+            self.paths = self._played(self.paths, goal, True, lambda done, total: show(drawn * done / total))
             if self.has_ranges:
-                self.luck = self._played(self.luck, max(round(LUCK * goal), 1), False, progress)
+                at_guesses = max(round(LUCK * goal), 1)
+                self.luck = self._played(
+                    self.luck, at_guesses, False, lambda done, total: show(drawn + (1.0 - drawn) * done / total)
+                )
         except TrialsInterrupted as interrupt:
             self.interrupted = True
             if self.paths is None and interrupt.paths is None:

@@ -14,6 +14,8 @@ CLEAR = 3.0
 """An effect is shown if it is at least so many standard errors."""
 SMALLEST_PART = 0.02
 """And if it explains this part of the variance that draws cause, or more."""
+MOST_KNOWN = 0.8
+"""Effects are read off only if the figure is known in this part of the experiments."""
 _SPARE = 10
 _ENDS = 2.563
 """Standard deviations of a normal distribution in the range that holds 8 in 10."""
@@ -65,9 +67,10 @@ def effects_of(readings: Readings) -> tuple[Effect, ...]:
         for figure, response in figures.items():
             if figure == "gain_per_100" and way == readings.question.equal_shares:
                 continue
-            if not np.isfinite(response).all() or np.ptp(response) == 0:
+            known = np.isfinite(response)
+            if known.mean() < MOST_KNOWN or known.sum() < len(drawn) + _SPARE or np.ptp(response[known]) == 0:
                 continue
-            slopes, errors, parts = regressed(values, response)
+            slopes, errors, parts = regressed(values[known], response[known])
             for k, guess in enumerate(drawn):
                 if abs(slopes[k]) < CLEAR * errors[k] or parts[k] < SMALLEST_PART:
                     continue

@@ -1,4 +1,4 @@
-"""Which stopping rule to declare: the finest precision within reach, a budget that suffices, and what else would work."""
+"""Which stopping rule to declare: the finest precision within reach, a budget that suffices, and what else works."""
 
 from __future__ import annotations
 

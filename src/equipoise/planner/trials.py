@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
-from equipoise.analysis.best_arm import may_be_best
+from equipoise.analysis.best_arm import MOST_RIVALS
 from equipoise.analysis.evidence import Evidence
 from equipoise.analysis.multiplicity import arm_failures
 from equipoise.errors import InvalidInput
@@ -121,6 +121,8 @@ class Way(NamedTuple):
             high=float(ends[rows.HIGH]),
             unit=float(ends[rows.SCALE]),
             tuned=float(ends[rows.TUNED]),
+            log_threshold=-math.log(configuration.failure_probability),
+            most_rivals=MOST_RIVALS + 1,
             failure=np.ascontiguousarray(arm_failures(configuration.failure_probability, n_arms, n_arms)),
         )
         counter_of = [-1 if meaning.counter is None else meaning.counter for meaning in STATES.values()]
@@ -180,7 +182,8 @@ def play(
     drawn : dict of array (n_worlds,), optional
         The guesses behind each world, for the record.
     read : some of `READABLE`
-        What to read from the evidence besides; some 50 to 500 us a look each.
+        What to read from the evidence besides. The first takes some 5 us a look with five arms, the others 50 to 500,
+        on one thread at a time.
     workers : int, optional
         Threads or processes; by default one per available processor.
     backend : {"threads", "processes", "ray", "dask"}
@@ -383,7 +386,7 @@ class Trials:
         """Play one experiment into its place in the paths."""
         from equipoise.kernels.trial import play_trial
 
-        looks = _looks_of(paths, w, r, evidence=bool(self.job.read))
+        looks = _looks_of(paths, w, r, self.job.read)
         table = self._table(population.n_people, weighted=way.configuration.policy.weighs_rewards)
         told, order = population.told
         rule, design, setting, lives = self._for_kernel(w, way)
@@ -410,10 +413,7 @@ class Trials:
     def _read(self, way: Way, moments: FloatArray, place: tuple[int, int, int], paths: Paths) -> None:
         """Read from the evidence at a look what was asked for."""
         configuration, read = way.configuration, self.job.read
-        evidence, up = Evidence(np.ascontiguousarray(moments)), configuration.direction == "maximise"
-        delta = configuration.failure_probability
-        if "n_may_be_best" in read:
-            paths.n_may_be_best[place] = may_be_best(evidence, delta, larger_is_better=up).sum()
+        evidence = Evidence(np.ascontiguousarray(moments))
         if "most_lost" in read:
             lost = leader_lost(configuration, evidence)
             paths.most_lost[place] = math.nan if lost is None else lost
@@ -438,7 +438,7 @@ class Trials:
         return kept[w]
 
 
-def _looks_of(paths: Paths, w: int, r: int, *, evidence: bool) -> Looks:
+def _looks_of(paths: Paths, w: int, r: int, read: frozenset[str] = frozenset()) -> Looks:
     """Return where the kernel writes what it sees: views of one experiment's part of the paths."""
     from equipoise.kernels.arm_evidence import ROWS
     from equipoise.kernels.trial import Looks
@@ -447,4 +447,6 @@ def _looks_of(paths: Paths, w: int, r: int, *, evidence: bool) -> Looks:
     n_looks, n_arms = paths.assigned.shape[2:]
     names = ("assigned", "counted", "open", "held", "missing", "estimate", "spread", "low", "high")
     parts = {name: getattr(paths, name)[w, r] for name in names}
-    return Looks(at=at, **parts, moments=np.empty((n_looks if evidence else 0, ROWS, n_arms)))
+    n_read = n_looks if read - {"n_may_be_best"} else 0
+    best: Any = paths.n_may_be_best[w, r] if "n_may_be_best" in read else paths.n_may_be_best[w, r, :0]
+    return Looks(at=at, **parts, n_may_be_best=best, moments=np.empty((n_read, ROWS, n_arms)))

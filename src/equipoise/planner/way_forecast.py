@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.analysis.evidence import Evidence
@@ -31,6 +32,7 @@ from equipoise.planner.question import SECONDS_A_DAY, Question
 MOST_FOR_DIFFERENCES = 30
 """Differences at the end are computed for so many simulated experiments: their widths hardly vary."""
 _MOST_PAIRS = 45
+Value = TypeVar("Value", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,7 @@ class WayForecast:
     stop_people: Range
     """People assigned at the stop."""
     gain_per_100: Range
-    """Expected reward per 100 people at the stop, above that of equal shares; positive is better in either direction."""
+    """Expected reward per 100 people at the stop, above that of equal shares; more is better in either direction."""
     gain: Range
     """The same in all."""
     gain_per_100_at_end: Range
@@ -201,7 +203,8 @@ class Readings:
     @cached_property
     def stop_look(self) -> IntArray:
         """The look whose estimates are those at the stop."""
-        return np.minimum(self.stop[0], self.times.shape[-1] - 1)
+        found: IntArray = np.minimum(self.stop[0], self.times.shape[-1] - 1)
+        return found
 
     def at_stop(self, values: FloatArray) -> FloatArray:
         """Return values (ways, replications, looks, arms) at the look of the stop."""
@@ -217,13 +220,14 @@ class Readings:
         n_looks = self.times.shape[-1]
         if deadline is None:
             return np.full(self.times.shape[:2], n_looks - 1)
-        return np.maximum((self.times <= deadline + 1.0).sum(axis=-1) - 1, 0)
+        found: IntArray = np.maximum((self.times <= deadline + 1.0).sum(axis=-1) - 1, 0)
+        return found
 
-    def at_deadline(self, values: FloatArray) -> FloatArray:
+    def at_deadline(self, values: NDArray[Value]) -> NDArray[Value]:
         """Return values (ways, replications, looks, ...) at the last look by the deadline."""
         n_ways, n_replications = self.deadline_look.shape
         way, replication = np.ogrid[:n_ways, :n_replications]
-        found: FloatArray = values[way, replication, self.deadline_look]
+        found: NDArray[Value] = values[way, replication, self.deadline_look]
         return found
 
     def assigned_at(self, moment: tuple[IntArray, FloatArray]) -> FloatArray:
@@ -234,7 +238,8 @@ class Readings:
     def advantage(self) -> FloatArray:
         """How much better each arm truly is than the average of all, (replications, arms)."""
         mean = self.question.sign * self.paths.mean
-        return mean - mean.mean(axis=-1, keepdims=True)
+        found: FloatArray = mean - mean.mean(axis=-1, keepdims=True)
+        return found
 
     @cached_property
     def is_best(self) -> BoolArray:
@@ -247,7 +252,8 @@ class Readings:
         assigned = self.assigned_at(moment)
         gain = (assigned * self.advantage).sum(axis=-1)
         rounding = 1e-12 * np.abs(self.paths.mean).max(axis=-1) * assigned.sum(axis=-1)
-        return np.where(np.abs(gain) <= rounding, 0.0, gain)
+        found: FloatArray = np.where(np.abs(gain) <= rounding, 0.0, gain)
+        return found
 
     @cached_property
     def last_person(self) -> FloatArray:
@@ -259,7 +265,8 @@ class Readings:
         pace = np.where(start > 0, before / np.where(start > 0, start, 1.0), 0.0)
         left = people[..., -1] - before
         found: FloatArray = np.where(pace > 0, start + left / np.where(pace > 0, pace, 1.0), end)
-        return np.minimum(np.minimum(found, end), np.maximum(self.paths.last_reward_seconds, start))
+        latest: FloatArray = np.minimum(found, end)
+        return latest
 
     @cached_property
     def last_assigned(self) -> FloatArray:
@@ -293,9 +300,12 @@ class Readings:
 
     @cached_property
     def days_if_longer(self) -> FloatArray:
-        """Days until the goal if enrolment could go on for as long as it takes; for comparisons, not for promises."""
-        end = self.last_person * np.maximum(self.shortfall, 1.0)
-        return np.where(self.goal.is_met, self.goal.seconds, end) / SECONDS_A_DAY
+        """Days until the goal if enrolment could go on for as long as it takes; for comparisons, not for promises.
+
+        Infinite where more people would not help: where intervals are narrow enough, but numbers are provisional.
+        """
+        longer = np.where(self.shortfall > 1.0, self.last_person * self.shortfall, np.inf)
+        return np.where(self.goal.is_met, self.goal.seconds, longer) / SECONDS_A_DAY
 
 
 def way_forecasts(readings: Readings, luck: Readings | None = None) -> tuple[WayForecast, ...]:
@@ -373,7 +383,8 @@ def _way_forecast(
 
 def _named(estimates: FloatArray) -> IntArray:
     """Return the arm with the best estimate of each row; the first if none is known."""
-    return np.argmax(np.where(np.isnan(estimates), -np.inf, estimates), axis=-1)
+    found: IntArray = np.argmax(np.where(np.isnan(estimates), -np.inf, estimates), axis=-1)
+    return found
 
 
 def _worse_than_control(readings: Readings, assigned: FloatArray) -> Range | None:

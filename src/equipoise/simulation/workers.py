@@ -70,7 +70,22 @@ def _joblib(shared: Any, n_jobs: int, *, backend: str, **client: Any) -> Iterato
             shared = client["client"].scatter([shared], broadcast=True)[0]
             options["pre_dispatch"] = "all"
         parallel, delayed = joblib.Parallel(**options), joblib.delayed
+        if client and n_at_once == 1:  # joblib would not use the cluster, and hand on the promise of what is shared
+            yield Workers(1, lambda function, tasks: _one_at_a_time(client["client"], shared, function, tasks))
+            return
         yield Workers(n_at_once, lambda function, tasks: parallel(delayed(function)(shared, *task) for task in tasks))
+
+
+def _one_at_a_time(
+    client: Any, shared: Any, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]
+) -> Iterator[Any]:
+    """Yield the results of tasks on the only worker of a Dask cluster."""
+    waiting = [client.submit(function, shared, *task, pure=False) for task in tasks]
+    try:
+        while waiting:
+            yield waiting.pop(0).result()
+    finally:
+        client.cancel(waiting)
 
 
 @contextmanager
