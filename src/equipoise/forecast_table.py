@@ -23,9 +23,7 @@ def forecast_lines(forecast: Forecast, *, width: int | None = None) -> list[Line
     question = forecast.question
     title = visible(question.title or "Plan")
     lines = [Line(f"{title}: {_goal(forecast)}", "bold"), Line("")]
-    said: list[str] = []
-    for sentence in forecast.recommendation():
-        said.append(visible(sentence.text))
+    said = [visible(sentence.text) for sentence in forecast.recommendation()]
     lines += [Line(part) for part in textwrap.wrap(" ".join(said), max(room, 20))]
     lines += [Line(""), *(Line(text) for text in table_lines(_price_list(forecast), room)), Line("")]
     return lines + [Line(part, "dim") for part in textwrap.wrap(_source(forecast), max(room, 20))]

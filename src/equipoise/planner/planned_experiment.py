@@ -29,6 +29,7 @@ from equipoise.planner.recommendation import chosen_way
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
     from equipoise.planner.paths import Paths
+    from equipoise.planner.plan import Plan
     from equipoise.store import Store
 
 MOST_DAYS = 16
@@ -62,16 +63,19 @@ def creation_settings(
     forecast: Forecast, way: str | None, more: Mapping[str, Any] | None = None
 ) -> tuple[str, dict[str, Any]]:
     """Return the way that is taken, and the arguments of `Experiment.create`."""
-    plan = forecast.plan
-    if plan is None or forecast.paths is None:
-        raise InvalidInput("an experiment is made from a forecast of simulations; this one is by formula")
     chosen = way or _recommended(forecast)
     if chosen not in forecast.ways:
         raise UnknownName(f"way must be one of {', '.join(map(repr, forecast.ways))}; got {chosen!r}")
     given = dict(more or {})
     metadata = dict(given.pop("metadata", None) or {})
-    metadata[PLAN] = planned_bands(forecast, chosen)
+    plan, metadata[PLAN] = _plan_of(forecast)[0], planned_bands(forecast, chosen)
     return chosen, plan.settings(chosen) | given | {"metadata": metadata}
+
+
+def _plan_of(forecast: Forecast) -> tuple[Plan, Paths]:
+    if forecast.plan is None or forecast.paths is None:
+        raise InvalidInput("an experiment is made from a forecast of simulations; this one is by formula")
+    return forecast.plan, forecast.paths
 
 
 def _recommended(forecast: Forecast) -> str:
@@ -86,8 +90,7 @@ def _recommended(forecast: Forecast) -> str:
 
 def planned_bands(forecast: Forecast, way: str) -> dict[str, Any]:
     """Return what an experiment keeps of its plan: its digest and inputs, the way, and the bands by day."""
-    plan, paths = forecast.plan, forecast.paths
-    assert plan is not None and paths is not None  # noqa: S101  (the caller has checked)
+    plan, paths = _plan_of(forecast)
     place = forecast.question.ways.index(way)
     timed = np.flatnonzero(np.isfinite(paths.look_seconds))
     timed = timed[np.unique(np.linspace(0, timed.size - 1, min(MOST_DAYS, timed.size)).round().astype(int))]
