@@ -33,6 +33,7 @@ _SHAPES = {EQUAL: "diamond", DIAL: "circle", OTHER: "square"}
 _LETTER = 6.6
 """Pixels that a letter of a label takes, about."""
 _MOST_EFFECTS = 8
+_SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+.3~r')"
 
 
 class Ends(NamedTuple):
@@ -197,15 +198,14 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
         "taken:Q",
         title=wrapped(x_title, picture),
         scale=alt.Scale(domain=taken.domain, nice=False),
-        axis=alt.Axis(grid=False, tickCount=6 if picture >= NARROW else 4, format=",.3~r"),
+        axis=alt.Axis(grid=False, values=taken.ticks(7 if picture >= NARROW else 4), format=",.3~r"),
     )
     above = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -26 if record.limit is not None else -10}
-    signed = "datum.value == 0 ? '0' : format(datum.value, '+.3~r')"
     y = alt.Y(
         "gain:Q",
         title="more per 100 people than with equal shares" if record.is_yes_no else "gain per 100 people, against equal shares",
         scale=alt.Scale(domain=gain.domain, nice=False),
-        axis=alt.Axis(tickCount=6, labelExpr=signed, **above),
+        axis=alt.Axis(tickCount=6, labelExpr=_SIGNED, **above),
     )
     rows = _price_rows(record, taken)
     names, halos = _names(rows, record.chosen, taken, gain, picture, height)
@@ -213,7 +213,6 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
     if room:
         zone = style.chart_of([{"from": taken.value(picture - room), "to": taken.high}])
         layers.append(zone.mark_rect(color=style.GREY, opacity=0.12).encode(x=alt.X("from:Q"), x2="to:Q"))
-    layers += halos
     if record.limit is not None:
         layers.append(
             style.chart_of([{"taken": record.limit}]).mark_rule(color=style.GREY, strokeDash=[5, 4]).encode(x="taken:Q")
@@ -242,8 +241,10 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
                     x=x, y=alt.Y(f"{prefix}gain_low:Q"), y2=f"{prefix}gain_high:Q"
                 )
             )
+    layers += halos
+    for kind, colour in _COLOURS.items():
         for is_reached in (True, False):
-            points = [row for row in some if row["is_reached"] is is_reached]
+            points = [row for row in rows if row["kind"] == kind and row["is_reached"] is is_reached]
             if points:
                 mark = {"shape": _SHAPES[kind], "stroke": colour, "fill": colour if is_reached else "white"}
                 layers.append(
@@ -262,6 +263,9 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
     return alt.layer(*layers).properties(width=picture, height=height)
 
 
+_ROUND = [float(f"{factor}e{power}") for power in range(-9, 12) for factor in (1, 2, 5)]
+
+
 class _Axis:
     """A linear axis: its domain, and where values lie on it in pixels, from left to right or (negative) from the top.
 
@@ -276,6 +280,7 @@ class _Axis:
         gap = (high - low) or abs(high) or 1.0
         self.low = 0.0 if low == 0 and pixels > 0 else low - 0.07 * gap
         high += 0.04 * gap if room else 0.07 * gap
+        self.last = high
         self.high = high + (high - self.low) * room / (abs(pixels) - room)
         self.pixels = pixels
 
@@ -288,6 +293,12 @@ class _Axis:
         """Return the pixel of a value; of one outside, that of the end."""
         part = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return part * self.pixels if self.pixels > 0 else (part - 1.0) * self.pixels
+
+    def ticks(self, most: int) -> list[float]:
+        """Return round values, as many or a few less, where there are any to read off."""
+        step = next(one for one in _ROUND if (self.last - self.low) / one <= most)
+        first, last = math.ceil(self.low / step), math.floor(self.last / step)
+        return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
 
     def value(self, pixel: float) -> float:
         """Return the value at a pixel from the left."""
@@ -344,11 +355,11 @@ def _names(
     known = [row for row in rows if row["gain"] is not None]
     known.sort(key=lambda row: (row["way"] != chosen, -row["gain"]))
     points = [(taken.place(row["taken"]), gain.place(row["gain"])) for row in known]
-    bars = [
-        (taken.place(row["low"]), taken.place(row["high"]), point[1])
-        for row, point in zip(known, points, strict=True)
-        if row["low"] is not None
-    ]
+    bars = []
+    for row, (px, py) in zip(known, points, strict=True):
+        if row["low"] is not None:
+            bars.append((taken.place(row["low"]), py - 2, taken.place(row["high"]), py + 2))
+        bars.append((px - 2, gain.place(row["gain_high"]), px + 2, gain.place(row["gain_low"])))
     spots = label_places([row["way"] for row in known], points, bars, picture, height)
     names, halos = [], []
     for row, (px, py), (left, middle) in zip(known, points, spots, strict=True):
@@ -361,7 +372,7 @@ def _names(
         weight = "bold" if row["way"] == chosen else "normal"
         mark = {"align": "left", "baseline": "middle", "fontSize": 12, "fontWeight": weight}
         at = {"x": alt.value(left), "y": alt.value(middle), "text": "text:N"}
-        halos.append(base.mark_text(**mark, color="white", stroke="white", strokeWidth=4).encode(**at))
+        halos.append(base.mark_text(**mark, color="white", stroke="white", strokeWidth=3).encode(**at))
         names.append(base.mark_text(**mark, color=_COLOURS[row["kind"]]).encode(**at))
     return names, halos
 
@@ -369,7 +380,7 @@ def _names(
 def label_places(
     texts: Sequence[str],
     points: Sequence[tuple[float, float]],
-    bars: Sequence[tuple[float, float, float]],
+    bars: Sequence[tuple[float, float, float, float]],
     picture: float,
     height: float,
 ) -> list[tuple[float, float]]:
@@ -379,20 +390,20 @@ def label_places(
     ----------
     texts, points : sequences
         Labels and the points they belong to, the most important first.
-    bars : sequence of (left, right, y)
-        Horizontal lines.
+    bars : sequence of (left, top, right, bottom)
+        What is better not covered.
 
     Examples
     --------
     >>> label_places(["one", "two"], [(50, 50), (50, 52)], [], 200, 100)
-    [(57.0, 39.0), (57.0, 63.0)]
+    [(57.0, 38.0), (57.0, 64.0)]
     """
     placed: list[tuple[float, float, float, float]] = []
     found = []
     for text, (px, py) in zip(texts, points, strict=True):
         wide = _LETTER * len(text)
         best, least = (px + 7.0, py - 11.0), math.inf
-        for step, dy in enumerate((11, 25, 39, 53, 67)):
+        for step, dy in enumerate((12, 26, 40, 54, 68)):
             for side, (left, sign) in enumerate(((px + 7, -1), (px + 7, 1), (px - 7 - wide, -1), (px - 7 - wide, 1))):
                 middle = py + sign * dy
                 box = (left, middle - 7, left + wide, middle + 7)
@@ -400,7 +411,7 @@ def label_places(
                 cost += 100.0 * (box[0] < 0) + 60.0 * (box[2] > picture + 24) + 100.0 * (box[1] < 0 or box[3] > height)
                 cost += 50.0 * sum(_overlap(box, other) for other in placed)
                 cost += 15.0 * sum(_overlap(box, (ox - 5, oy - 5, ox + 5, oy + 5)) for ox, oy in points)
-                cost += 2.5 * sum(_overlap(box, (start, level - 1, end, level + 1)) for start, end, level in bars)
+                cost += 2.5 * sum(_overlap(box, bar) for bar in bars)
                 if cost < least:
                     best, least = (float(left), float(middle)), cost
         placed.append((best[0], best[1] - 7, best[0] + wide, best[1] + 7))
@@ -662,7 +673,7 @@ def _chance_panel(record: ChanceRecord, picture: int) -> Any:
     lines = (
         style.chart_of(rows)
         .mark_line(strokeWidth=2, clip=True)
-        .encode(x=x, y=y, **style.told_apart("way", record.ways, picture), tooltip=tooltip)
+        .encode(x=x, y=y, **style.told_apart("way", record.ways, picture + 40), tooltip=tooltip)
     )
     rule = {"color": style.GREY, "strokeWidth": 1.2}
     layers = [
@@ -741,6 +752,11 @@ def effects_chart(forecast: Forecast | EffectsRecord, *, way: str | None = None,
     left, right = min(float(low.min()), 0.0), max(float(high.max()), 0.0)
     room = 0.04 * (right - left)
     words = {True: "longer", False: "shorter"} if record.figure == "days" else {True: "more", False: "less"}
+    texts = [
+        wrapped(f"{guess}: {change:+.1f} {unit}".replace("-", "\u2212"), width + 20)
+        for guess, change in zip(record.guesses, record.change, strict=True)
+    ]
+    n_lines = max(len(text) if isinstance(text, list) else 1 for text in texts)
     rows = [
         {
             "guess": guess,
@@ -749,27 +765,31 @@ def effects_chart(forecast: Forecast | EffectsRecord, *, way: str | None = None,
             "low": float(low[k]),
             "high": float(high[k]),
             "direction": words[bool(record.change[k] > 0)],
-            "text": f"{guess}: {record.change[k]:+.1f} {unit}".replace("-", "\u2212"),
+            "text": texts[k],
         }
         for k, guess in enumerate(record.guesses)
     ]
+    step, below = 32 + 14 * n_lines, 7 * n_lines + 1
     x = alt.X(
         "change:Q",
         title=f"change of the {'days until the goal' if record.figure == 'days' else 'gain per 100 people'}",
         scale=alt.Scale(domain=[left - room, right + room], nice=False),
-        axis=alt.Axis(labelExpr="datum.value == 0 ? '0' : format(datum.value, '+.3~r')", tickCount=5, grid=False),
+        axis=alt.Axis(labelExpr=_SIGNED, tickCount=5, grid=False),
     )
     y = alt.Y("place:O", axis=None)
     bad = "longer" if record.figure == "days" else "less"
     colour = alt.condition(f"datum.direction == '{bad}'", alt.value(style.VERMILION), alt.value(style.BLUE))
-    base = style.chart_of(rows).encode(y=y, tooltip=[alt.Tooltip("guess:N"), *style.numbers("change", "low", "high", digits="+.2~f")])
+    tooltip = [alt.Tooltip("guess:N"), *style.numbers("change", "low", "high", digits="+.2~f")]
+    base = style.chart_of(rows).encode(y=y, tooltip=tooltip)
+    text = {"align": "left", "baseline": "top", "dy": 3 - step / 2, "lineHeight": 14}
     layers = [
-        base.mark_bar(height=12, yOffset=9).encode(x=x, color=colour),
-        base.mark_rule(color="black", strokeWidth=1.5, yOffset=9).encode(x="low:Q", x2="high:Q"),
-        base.mark_text(align="left", baseline="middle", dy=-10, limit=width + 40).encode(x=alt.value(0), text="text:N"),
-        style.chart_of([{"zero": 0.0}]).mark_rule(color="black").encode(x="zero:Q"),
+        style.chart_of([{"zero": 0.0}]).mark_rule(color=style.GREY).encode(x="zero:Q"),
+        base.mark_bar(height=12, yOffset=below).encode(x=x, color=colour),
+        base.mark_rule(color="black", strokeWidth=1.5, yOffset=below).encode(x="low:Q", x2="high:Q"),
+        base.mark_text(**text, color="white", stroke="white", strokeWidth=3).encode(x=alt.value(0), text="text:N"),
+        base.mark_text(**text, color="black").encode(x=alt.value(0), text="text:N"),
     ]
-    picture = alt.layer(*layers).properties(width=width, height=alt.Step(46))
+    picture = alt.layer(*layers).properties(width=width, height=alt.Step(step))
     title = f"What to be surer of: {record.way}"
     return style.finished(picture, title, "bar: how much longer it takes; thin line: two standard errors" if record.figure == "days" else "thin line: two standard errors")
 

@@ -90,7 +90,10 @@ def shares_over_time_chart(
     record = forecast if isinstance(forecast, SharesOverTimeRecord) else shares_over_time_record(forecast, way)
     alt = style.altair()
     names, share = _largest(style.labels(record.arms), record.share)
+    texts = [f"{name}, {100 * last:.0f}" for name, last in zip(names, share[-1], strict=True)]
     height = 260
+    room = min(round(6.6 * max(map(len, texts))) + 8, round(0.4 * width))
+    width -= room  # for the names
     top = np.cumsum(share, axis=1)
     # The first people come before the first look.
     time = np.concatenate([[0.0], record.time])
@@ -131,13 +134,9 @@ def shares_over_time_chart(
     ]
     middles = 100.0 * (top[-1] - 0.5 * share[-1])
     spots = spread_apart(height * (1.0 - middles / 100.0), 15.0, height)
-    for name, spot, last in zip(names, spots, share[-1], strict=True):
-        label = style.chart_of([{"text": f"{name}, {100 * last:.0f}"}])
-        layers.append(
-            label.mark_text(align="left", baseline="middle", limit=130 if width < NARROW else 260).encode(
-                x=alt.value(width + 6), y=alt.value(float(spot)), text="text:N"
-            )
-        )
+    for text, spot in zip(texts, spots, strict=True):
+        label = style.chart_of([{"text": text}]).mark_text(align="left", baseline="middle", limit=room - 4)
+        layers.append(label.encode(x=alt.value(width + 6), y=alt.value(float(spot)), text="text:N"))
     if record.met is not None and record.met <= time[-1]:
         rule = style.chart_of([{"time": record.met, "text": "goal met (median)"}]).encode(x="time:Q")
         side = "right" if record.met > 0.5 * time[-1] else "left"
