@@ -19,7 +19,7 @@ from equipoise.errors import InvalidInput
 from equipoise.files import write_file
 from equipoise.planner.assumptions import assumptions
 from equipoise.planner.recommendation import chosen_way, goal_in_words
-from equipoise.planner.words import out_of, percent, whole, width
+from equipoise.planner.words import out_of, whole, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,7 @@ class Table(NamedTuple):
 
     caption: str
     columns: tuple[str, ...]
-    rows: list[tuple[Cell, ...]]
+    rows: Sequence[tuple[Cell, ...]]
 
 
 class Picture(NamedTuple):
@@ -152,8 +152,8 @@ def source(forecast: Forecast) -> list[str]:
     found = [f"From {n:,} simulated experiments of each way. Ranges hold 8 in 10 of them."]
     if forecast.luck_replications:
         found.append(
-            f"In {forecast.replications:,} of them the truth is drawn from the guesses, so their ranges hold what one does "
-            f"not know; in {forecast.luck_replications:,} every guess is exactly right: by luck alone, ranges are narrower."
+            f"In {forecast.replications:,} of them the truth is drawn from the guesses, so that ranges hold what one "
+            f"does not know. In {forecast.luck_replications:,} every guess is right: by luck alone, ranges are narrower."
         )
     if forecast.interrupted:
         found.append("The simulations were interrupted early: more of them would make the figures more certain.")
@@ -189,16 +189,16 @@ def price_list(forecast: Forecast) -> Table:
     )
     columns.append(("with the best arm", lambda way: _range(way, lambda one: one.best_share, _share)))
     if question.control is not None:
-        columns.append(
-            ("people worse off", lambda way: _range(way, lambda one: one.worse_than_control, _people))
-        )
-    columns.append((f"widest ± by {by}" if by else "widest ± in the end", lambda way: _range(way, lambda one: one.widest, _width)))
+        columns.append(("people worse off", lambda way: _range(way, lambda one: one.worse_than_control, _people)))
+    columns.append(
+        (f"widest ± by {by}" if by else "widest ± in the end", lambda way: _range(way, lambda one: one.widest, _width))
+    )
     columns.append(("names the best arm", lambda way: Cell(_of_100(way.names_best.value))))
     if any(way.cost is not None for way in ways):
         columns.append(("costs", lambda way: _range(way, lambda one: one.cost, _people)))
     by_luck = "; in brackets: by luck alone" if forecast.luck_replications else ""
     shown = [(head, [cell(way) for way in ways]) for head, cell in columns]
-    shown = [(head, cells) for head, cells in shown if any(cell.text for cell in cells)]
+    shown = [(head, cells) for head, cells in shown if any(cell.text for cell in cells)]  # unknown by formula
     return Table(
         f"Medians, with ranges below them that hold 8 in 10{by_luck}.{f' The goal: to know {goal}.' if goal else ''}",
         ("way", *(head for head, _ in shown)),
@@ -277,10 +277,12 @@ def stopping_rules(forecast: Forecast) -> Table | None:
             rest = "" if choice.rest_width is None else f"half of them \u00b1{choice.rest_width:.2g} or better"
             row.append(Cell(f"{_of_100(choice.rest)}: {rest}" if rest else ""))
         rows.append(tuple(row))
-    if all(not row[-1].text for row in rows):
-        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    kept = [k for k in range(len(columns)) if any(row[k].text for row in rows)]
+    columns, rows = [columns[k] for k in kept], [tuple(row[k] for k in kept) for row in rows]
     sure, of = out_of(question.sureness)
-    caption = f"The finest round precision that {sure.text} of {of.text} experiments reach, and people that suffice for "
+    caption = (
+        f"The finest round precision that {sure.text} of {of.text} experiments reach, and people that suffice for "
+    )
     caption += "the goal" if question.has_goal else "it"
     return Table(f"{caption} in 9 of 10.", tuple(columns), rows)
 
@@ -320,17 +322,19 @@ def _price(forecast: Forecast) -> Picture:
     record = forecasts.price_record(forecast)
     text = {"days": _days, "people": _people, "half-width": _width}[record.unit]
     rows = [
-        (Cell(way), Cell(text(record.taken.median[k])), *_pair(record.taken, k, text))
-        + (Cell(_gain(record.gain.median[k])), *_pair(record.gain, k, _gain))
-        for k, way in enumerate(record.ways)
+        (Cell(way), *_three(record.taken, k, text), *_three(record.gain, k, _gain)) for k, way in enumerate(record.ways)
     ]
     unit = "widest \u00b1" if record.unit == "half-width" else record.unit
     columns = ("way", unit, "from", "to", "gain per 100", "from", "to")
-    return _picture("price", lambda pixels: forecasts.price_chart(record, width=pixels), Table("Medians and 8-in-10 ranges", columns, rows))
+    return _picture(
+        "price",
+        lambda pixels: forecasts.price_chart(record, width=pixels),
+        Table("Medians and 8-in-10 ranges", columns, rows),
+    )
 
 
-def _pair(ends: forecasts.Ends, k: int, text: Callable[[float], str]) -> tuple[Cell, Cell]:
-    return Cell(text(float(ends.low[k]))), Cell(text(float(ends.high[k])))
+def _three(ends: forecasts.Ends, k: int, text: Callable[[float], str]) -> list[Cell]:
+    return [Cell(text(float(end[k]))) for end in ends]
 
 
 def _chance(forecast: Forecast) -> Picture:
@@ -338,7 +342,10 @@ def _chance(forecast: Forecast) -> Picture:
     is_telling = (record.chance.max(axis=0) > 0) & (record.chance.min(axis=0) < 1)
     places = _some(np.flatnonzero(is_telling) if is_telling.any() else np.arange(record.half_width.size))
     rows = [
-        (Cell(f"\u00b1{width(float(record.half_width[j])).text}"), *(Cell(_share(float(one))) for one in record.chance[:, j]))
+        (
+            Cell(f"\u00b1{width(float(record.half_width[j])).text}"),
+            *(Cell(_share(float(one))) for one in record.chance[:, j]),
+        )
         for j in places
     ]
     caption = "Share of simulated experiments that reach each precision"
@@ -400,4 +407,6 @@ def _experiment(forecast: Forecast) -> Picture:
         )
         rows.append((Cell(_people(record.time[j])), *cells))
     data = Table("Means so far, with their intervals", (_unit(record.unit), *record.arms), rows)
-    return _picture("experiment", lambda pixels: simulated_experiments.simulated_experiment_chart(record, width=pixels), data)
+    return _picture(
+        "experiment", lambda pixels: simulated_experiments.simulated_experiment_chart(record, width=pixels), data
+    )

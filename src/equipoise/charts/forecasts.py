@@ -37,7 +37,7 @@ _SIGNED = "datum.value == 0 ? '0' : format(datum.value, '+.3~r')"
 
 
 class Ends(NamedTuple):
-    """A figure of every way: medians, and the ends of the ranges that hold 8 in 10; infinite where it is never reached."""
+    """A figure of every way: its median, and the ends that hold 8 in 10; infinite where it is never reached."""
 
     median: FloatArray
     low: FloatArray
@@ -184,7 +184,11 @@ def _price_words(record: PriceRecord) -> tuple[str, list[str]]:
 _TAKEN_WORDS = {"days": "how long it takes", "people": "how many people it takes", "half-width": "how precise it is"}
 
 
-_TAKEN_TITLES = {"days": "days until one knows", "people": "people until one knows", "half-width": "widest ± in the end"}
+_TAKEN_TITLES = {
+    "days": "days until one knows",
+    "people": "people until one knows",
+    "half-width": "widest ± in the end",
+}
 
 
 def _price_panel(record: PriceRecord, picture: int) -> Any:
@@ -203,7 +207,9 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
     above = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -26 if record.limit is not None else -10}
     y = alt.Y(
         "gain:Q",
-        title="more per 100 people than with equal shares" if record.is_yes_no else "gain per 100 people, against equal shares",
+        title="more per 100 people than with equal shares"
+        if record.is_yes_no
+        else "gain per 100 people, against equal shares",
         scale=alt.Scale(domain=gain.domain, nice=False),
         axis=alt.Axis(tickCount=6, labelExpr=_SIGNED, **above),
     )
@@ -221,7 +227,11 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
         some = [row for row in rows if row["dial"] == dial and row["is_reached"]]
         base = style.chart_of(some).encode(x=x, y=y, order="gain:Q")
         layers.append(base.mark_line(color=style.BLUE, strokeWidth=1.5, opacity=0.35))
-    tooltip = [alt.Tooltip("way:N"), alt.Tooltip("taken_text:N", title=record.unit), alt.Tooltip("gain_text:N", title="per 100")]
+    tooltip = [
+        alt.Tooltip("way:N"),
+        alt.Tooltip("taken_text:N", title=record.unit),
+        alt.Tooltip("gain_text:N", title="per 100"),
+    ]
     for kind, colour in _COLOURS.items():
         some = [row for row in rows if row["kind"] == kind]
         if not some:
@@ -350,7 +360,7 @@ def _range_text(found: Ends, k: int, unit: str) -> str:
 def _names(
     rows: list[dict[str, Any]], chosen: str | None, taken: _Axis, gain: _Axis, picture: int, height: int
 ) -> tuple[list[Any], list[Any]]:
-    """Return the names of points where they cover least, with lines to those that stand apart; and halos behind them."""
+    """Return the names of points where they cover least, with lines to those that stand apart, and their halos."""
     alt = style.altair()
     known = [row for row in rows if row["gain"] is not None]
     known.sort(key=lambda row: (row["way"] != chosen, -row["gain"]))
@@ -509,16 +519,34 @@ def precision_chart(forecast: Forecast | PrecisionRecord, *, width: int = WIDTH)
     columns = style.even_columns(len(record.ways), most)
     panel = (width - 28 * (columns - 1)) // columns
     top = _highest(record)
-    x = alt.X("time:Q", title=record.unit, axis=alt.Axis(tickCount=max(2, panel // 45), format="~s" if record.unit == "people" else ",.3~r"))
-    y = alt.Y("middle:Q", title="widest \u00b1", scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(tickCount=5, format="~g"))
+    x = alt.X(
+        "time:Q",
+        title=record.unit,
+        axis=alt.Axis(tickCount=max(2, panel // 45), format="~s" if record.unit == "people" else ",.3~r"),
+    )
+    y = alt.Y(
+        "middle:Q",
+        title="widest \u00b1",
+        scale=alt.Scale(domain=[0, top], nice=False),
+        axis=alt.Axis(tickCount=5, format="~g"),
+    )
     rows = _precision_rows(record)
     base = alt.Chart().encode(x=x)
     is_way = base.transform_filter("datum.kind == 'way'")
     layers = [
-        is_way.mark_area(opacity=0.25, color=style.BLUE, clip=True).encode(y=alt.Y("low:Q", title="widest \u00b1"), y2="high:Q"),
-        base.transform_filter("datum.kind == 'equal shares'").mark_line(color=style.GREY, strokeWidth=1, clip=True).encode(y=y),
+        is_way.mark_area(opacity=0.25, color=style.BLUE, clip=True).encode(
+            y=alt.Y("low:Q", title="widest \u00b1"), y2="high:Q"
+        ),
+        base.transform_filter("datum.kind == 'equal shares'")
+        .mark_line(color=style.GREY, strokeWidth=1, clip=True)
+        .encode(y=y),
         is_way.mark_line(color=style.BLUE, strokeWidth=2, clip=True).encode(
-            y=y, tooltip=["way:N", *style.numbers("time", digits=",.0f"), *style.numbers("middle", "low", "high", digits=".3~g")]
+            y=y,
+            tooltip=[
+                "way:N",
+                *style.numbers("time", digits=",.0f"),
+                *style.numbers("middle", "low", "high", digits=".3~g"),
+            ],
         ),
     ]
     if record.goal is not None:
@@ -680,7 +708,9 @@ def _chance_panel(record: ChanceRecord, picture: int) -> Any:
         style.chart_of([{"chance": 100.0 * record.sureness}]).mark_rule(**rule, strokeDash=[5, 4]).encode(y="chance:Q")
     ]
     if record.goal is not None and low <= record.goal <= high:
-        base = style.chart_of([{"half_width": record.goal, "text": f"goal \u00b1{width(record.goal).text}"}]).encode(x="half_width:Q")
+        base = style.chart_of([{"half_width": record.goal, "text": f"goal \u00b1{width(record.goal).text}"}]).encode(
+            x="half_width:Q"
+        )
         layers += [
             base.mark_rule(**rule, strokeDash=[2, 3]),
             base.mark_text(baseline="bottom", color=style.GREY).encode(y=alt.value(-3), text="text:N"),
@@ -718,7 +748,7 @@ class EffectsRecord:
 
 
 def effects_record(forecast: Forecast, way: str | None = None) -> EffectsRecord:
-    """Return which guesses matter under a way, by default the recommended one; days if there are any, or else the gain."""
+    """Return which guesses matter under a way, by default the recommended one: for the days, or else for the gain."""
     name = shown_way(forecast, way).name
     own = [effect for effect in forecast.effects if effect.way == name]
     figure = "days" if any(effect.figure == "days" for effect in own) else "gain_per_100"
@@ -791,7 +821,13 @@ def effects_chart(forecast: Forecast | EffectsRecord, *, way: str | None = None,
     ]
     picture = alt.layer(*layers).properties(width=width, height=alt.Step(step))
     title = f"What to be surer of: {record.way}"
-    return style.finished(picture, title, "bar: how much longer it takes; thin line: two standard errors" if record.figure == "days" else "thin line: two standard errors")
+    return style.finished(
+        picture,
+        title,
+        "bar: how much longer it takes; thin line: two standard errors"
+        if record.figure == "days"
+        else "thin line: two standard errors",
+    )
 
 
 # The whole

@@ -113,7 +113,9 @@ def shares_over_time_chart(
         "time:Q",
         title=f"{record.unit} so far" if record.unit == "people" else "day",
         scale=alt.Scale(domain=[0, float(time[-1])], nice=False),
-        axis=alt.Axis(tickCount=6 if width >= NARROW else 4, format=",.3~r" if record.unit == "days" else "~s", grid=False),
+        axis=alt.Axis(
+            tickCount=6 if width >= NARROW else 4, format=",.3~r" if record.unit == "days" else "~s", grid=False
+        ),
     )
     y = alt.Y(
         "from:Q",
@@ -174,7 +176,10 @@ def spread_apart(places: FloatArray, gap: float, room: float) -> FloatArray:
         pools.append([float(places[k]) - rank * gap, 1.0])
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
             value, weight = pools.pop()
-            pools[-1] = [(pools[-1][0] * pools[-1][1] + value * weight) / (pools[-1][1] + weight), pools[-1][1] + weight]
+            pools[-1] = [
+                (pools[-1][0] * pools[-1][1] + value * weight) / (pools[-1][1] + weight),
+                pools[-1][1] + weight,
+            ]
     found = np.empty(places.size)
     most = max(room - gap * (places.size - 1), 0.0)
     flat = np.concatenate([np.full(int(weight), min(max(value, 0.0), most)) for value, weight in pools])
@@ -184,7 +189,7 @@ def spread_apart(places: FloatArray, gap: float, room: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class SimulatedExperimentRecord:
-    """Means with their intervals over time in one simulated experiment; arrays are (n_looks, n_arms), NaN while unknown."""
+    """Means with their intervals in one simulated experiment; arrays are (n_looks, n_arms), NaN while unknown."""
 
     way: str
     replication: int
@@ -214,7 +219,7 @@ def simulated_experiment_record(
     way : str, optional
         By default the recommended one.
     replication : int, optional
-        Which experiment; by default the one that takes the median time for the goal, or ends with the median precision.
+        Which experiment; by default the one in the middle, by the time for the goal or by the precision in the end.
 
     Examples
     --------
@@ -273,34 +278,20 @@ def simulated_experiment_chart(
     columns = style.even_columns(len(shown), 2 if width < NARROW else 3)
     panel = (width - 28 * (columns - 1)) // columns
     low, high = _ends(record)
-    rows: list[dict[str, Any]] = []
-    for k in shown:
-        shared = {"arm": names[k]}
-        for j in range(record.time.size):
-            if np.isfinite(record.mean[j, k]):
-                rows.append(
-                    shared
-                    | {
-                        "kind": "so far",
-                        "time": float(record.time[j]),
-                        "mean": float(record.mean[j, k]),
-                        "low": style.finite(record.low[j, k]) if np.isfinite(record.low[j, k]) else low,
-                        "high": style.finite(record.high[j, k]) if np.isfinite(record.high[j, k]) else high,
-                        "people": float(record.people[j, k]),
-                    }
-                )
-        rows.append(shared | {"kind": "truth", "mean": float(record.truth[k])})
-        if record.met is not None:
-            rows.append(shared | {"kind": "met", "time": record.met})
+    rows = _experiment_rows(record, names, shown, low, high)
     x = alt.X(
         "time:Q",
         title=_TITLES[record.unit],
         axis=alt.Axis(tickCount=max(2, panel // 45), format="~s" if record.unit == "people" else ",.3~r"),
     )
-    y = alt.Y("mean:Q", title="mean reward", scale=alt.Scale(domain=[low, high], nice=False), axis=alt.Axis(tickCount=5))
+    y = alt.Y(
+        "mean:Q", title="mean reward", scale=alt.Scale(domain=[low, high], nice=False), axis=alt.Axis(tickCount=5)
+    )
     so_far = alt.Chart().transform_filter("datum.kind == 'so far'").encode(x=x)
     layers = [
-        so_far.mark_area(opacity=0.25, color=style.BLUE, clip=True).encode(y=alt.Y("low:Q", title="mean reward"), y2="high:Q"),
+        so_far.mark_area(opacity=0.25, color=style.BLUE, clip=True).encode(
+            y=alt.Y("low:Q", title="mean reward"), y2="high:Q"
+        ),
         so_far.mark_line(color=style.BLUE, strokeWidth=2, clip=True).encode(
             y=y,
             tooltip=[
@@ -309,7 +300,10 @@ def simulated_experiment_chart(
                 *style.numbers("mean", "low", "high", digits=".3~g"),
             ],
         ),
-        alt.Chart().transform_filter("datum.kind == 'truth'").mark_rule(color=style.VERMILION, strokeDash=[6, 3]).encode(y=y),
+        alt.Chart()
+        .transform_filter("datum.kind == 'truth'")
+        .mark_rule(color=style.VERMILION, strokeDash=[6, 3])
+        .encode(y=y),
     ]
     notes = [
         f"line and band: mean so far, and {100 * record.confidence:g}% intervals for all arms together",
@@ -325,8 +319,33 @@ def simulated_experiment_chart(
     return style.finished(chart, f"One simulated experiment to watch: {record.way}", notes)
 
 
+def _experiment_rows(
+    record: SimulatedExperimentRecord, names: tuple[str, ...], shown: list[int], low: float, high: float
+) -> list[dict[str, Any]]:
+    """Return what is drawn of each arm; an interval without an end runs to the edge."""
+    rows: list[dict[str, Any]] = []
+    for k in shown:
+        shared = {"arm": names[k]}
+        rows.append(shared | {"kind": "truth", "mean": float(record.truth[k])})
+        if record.met is not None:
+            rows.append(shared | {"kind": "met", "time": record.met})
+        rows += [
+            shared
+            | {
+                "kind": "so far",
+                "time": float(record.time[j]),
+                "mean": float(record.mean[j, k]),
+                "low": float(np.nan_to_num(record.low[j, k], nan=low, neginf=low)),
+                "high": float(np.nan_to_num(record.high[j, k], nan=high, posinf=high)),
+                "people": float(record.people[j, k]),
+            }
+            for j in np.flatnonzero(np.isfinite(record.mean[:, k])).tolist()
+        ]
+    return rows
+
+
 def _ends(record: SimulatedExperimentRecord) -> tuple[float, float]:
-    """Return the ends of the axis of means: those of the intervals after a tenth of the looks, which are wide before."""
+    """Return the ends of the axis of means: those of the intervals after a tenth of the looks, wide as they are before."""
     later = slice(record.time.size // 10, None)
     values = np.concatenate([record.low[later].ravel(), record.high[later].ravel(), record.truth])
     known = values[np.isfinite(values)]

@@ -104,7 +104,7 @@ def report_page(result: Reproduction, script: str) -> str:
     """Return the report as HTML, with the script that draws its charts; it loads nothing from elsewhere."""
     environment = templates("equipoise.paper")
     environment.filters |= {"with_code": _with_code, "duration": duration}
-    return environment.get_template("report.html").render(
+    text: str = environment.get_template("report.html").render(
         result=result,
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -114,6 +114,7 @@ def report_page(result: Reproduction, script: str) -> str:
         charts={figure.key: specification(figure) for finding in result.findings for figure in finding.figures},
         script=script,
     )
+    return text
 
 
 def _with_code(text: str) -> str:

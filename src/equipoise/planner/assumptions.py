@@ -42,7 +42,9 @@ def assumptions(plan: Plan) -> list[Assumption]:
     found = [Assumption(f"arm {arm.name!r}", _arm(plan, arm)) for arm in plan.arms]
     found.append(Assumption("people", _people(plan)))
     found.append(Assumption("rewards", _rewards(plan)))
-    found += [Assumption(*one) for one in (("drift", _drift(plan)), ("goal", _goal(plan)), ("costs", _costs(plan))) if one[1]]
+    found += [
+        Assumption(*one) for one in (("drift", _drift(plan)), ("goal", _goal(plan)), ("costs", _costs(plan))) if one[1]
+    ]
     extras = [(way.label, _way(way)) for way in plan.ways]
     found += [Assumption(f"way {label!r}", words) for label, words in extras if words]
     return [*found, Assumption("seed", f"{plan.seed}")]
