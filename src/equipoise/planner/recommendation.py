@@ -29,7 +29,7 @@ CLEAR = 2.0
 """Standard errors that make a difference clear."""
 LARGE_BIAS = 0.1
 """A bias is told if it is clearly more than this part of a half-width."""
-__all__ = ["Sentence", "chosen_way", "recommendation"]
+__all__ = ["Sentence", "chosen_way", "effect_in_words", "goal_in_words", "recommendation"]
 
 Parts = dict[str, Part | str]
 
@@ -128,6 +128,22 @@ def _goal_words(question: Question) -> tuple[str, Parts]:
         parts["margin"] = width(question.margin)
         words.append("which arm is best" if not question.margin else "an arm that is best to within {margin}")
     return " and ".join(words), parts
+
+
+def goal_in_words(question: Question) -> str:
+    """Return what one will know, such as "every arm to ±0.06"; nothing without a goal.
+
+    Examples
+    --------
+    >>> goal_in_words(Question(ways=("equal shares",), arms=("a", "b"), precision=0.06, margin=0.0))
+    'every arm to ±0.06 and which arm is best'
+    """
+    template, parts = _goal_words(question)
+    return _filled(template, parts)
+
+
+def _filled(template: str, parts: Parts) -> str:
+    return template.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
 
 
 def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
@@ -425,17 +441,21 @@ def _doubt(effect: Effect, question: Question) -> Sentence:
     return sentence("doubt", f"What you are least sure of: if {what}, {result}.", parts)
 
 
-def _guess_words(effect: Effect) -> tuple[str, Parts]:
+def effect_in_words(effect: Effect) -> str:
     """Return a guess that is off, in words.
 
     Examples
     --------
     >>> from equipoise.planner.sensitivity import Effect
     >>> effect = Effect(guess="arms.prize.rate", way="", figure="days", step=0.05, change=8, error=1, explained=0.5)
-    >>> words, parts = _guess_words(effect)
-    >>> words.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
+    >>> effect_in_words(effect)
     "the rate of 'prize' were 5 points higher"
     """
+    return _filled(*_guess_words(effect))
+
+
+def _guess_words(effect: Effect) -> tuple[str, Parts]:
+    """Return a guess that is off as a template with its parts."""
     place, step = effect.guess.split("."), effect.step
     last = place[-1]
     arm = f"'{'.'.join(place[1:-1])}'" if place[0] == "arms" and len(place) > 2 else ""
