@@ -19,7 +19,7 @@ PLAN = eq.Plan(
     title="flu",
     arms={"plain": "30%", "prize": eq.Guess(0.5, 0.4, 0.6), "letter": "35% to 45%"},
     people=eq.People(per_day=60, days=12),
-    rewards=eq.Rewards(delay=("4h", "1 day"), missing="2%", rule=eq.DropUnit(window_seconds=172_800)),
+    rewards=eq.Rewards(delay=("4h", "1 day"), missing="2%", rule=eq.DropUnit(window_seconds=604_800)),
     control="plain",
     goals=eq.Goals(precision=0.2),
     ways={"weights": [0.9]},
