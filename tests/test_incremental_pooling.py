@@ -75,6 +75,7 @@ def policies_for(n_arms):
         pooled(reward_weight=0.9, **WINDOWED, window_growth=0.1),
         pooled(reward_weight=0.4, **WINDOWED, window=1, window_growth=1.0, forcing=0.0),
         pooled(reward_weight=0.9, **WINDOWED, window_growth=0.0),
+        pooled(reward_weight=0.9, **WINDOWED, prior=eq.ArmPrior(means_apart=0.1)),
         pooled(reward_weight=0.9),
         pooled(reward_weight=0.5, caution=0.0, curiosity=0.0, forcing=0.0),
         pooled(reward_weight=1.0, pooling=False, first_rewards=3),

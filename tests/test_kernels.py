@@ -166,6 +166,8 @@ policies = [
     eq.ForcingBalance(reward_weight=0.6, tracking="windowed", forcing=0.1, window=2, window_growth=0.5),
     eq.PooledBalance(reward_weight=0.9, tracking="windowed", drift="declared"),
     eq.PooledBalance(reward_weight=0.9, tracking="windowed", drift="detected"),
+    eq.PooledBalance(reward_weight=0.9, tracking="windowed", prior=eq.ArmPrior(means_apart=0.1, spreads_apart=0.2)),
+    eq.PooledBalance(information_kept=0.5, prior=eq.ArmPrior(means_apart=2.0, weight=20)),
     eq.GAFS(), eq.GAFSMax(), eq.UCB(), eq.NaiveUCB(reward_weight=0.5), eq.OptimisticBalance(reward_weight=0.5),
     eq.UCBExplore(reward_weight=0.5, horizon=100), eq.ThompsonBalance(reward_weight=0.5, draws=3),
     eq.ThompsonSampling(draws=3), eq.ClippedThompson(draws=3, floor=0.1), eq.PostDiff(small_difference=0.5, draws=3),

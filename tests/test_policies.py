@@ -32,6 +32,7 @@ EXACT = [
     eq.PooledBalance(**W, tracking="difference", floor=[0.1, 0.2, 0.0, 0.3]),
     eq.PooledBalance(**CHANCE, tracking="windowed"),
     eq.PooledBalance(**CHANCE, tracking="windowed", window=3, mixing=0.2, floor=0.1),
+    eq.PooledBalance(**CHANCE, tracking="windowed", prior=eq.ArmPrior(means_apart=0.3, weight=10)),
     eq.GAFS(),
     eq.GAFSMax(forcing=0.3),
     eq.UCB(scale=0.7),

@@ -92,6 +92,7 @@ from .policies import GAFS as GAFS
 from .policies import NARP as NARP
 from .policies import SARP as SARP
 from .policies import UCB as UCB
+from .policies import ArmPrior as ArmPrior
 from .policies import Choice as Choice
 from .policies import ClippedThompson as ClippedThompson
 from .policies import EpsilonGreedy as EpsilonGreedy

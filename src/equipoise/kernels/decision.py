@@ -228,7 +228,7 @@ def decide(
     by_weight = rule.criterion == STATED_WEIGHT or rule.criterion == AVERAGE
     if rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and by_weight:
         believed_mean, believed_std = work[-2], work[-1]
-        unit = believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        unit = _believe(rule, pulls, mean, std, work, believed_mean, believed_std)
         weight = rule.reward_weight
         if rule.criterion == AVERAGE:
             weight = solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
@@ -355,7 +355,7 @@ def _write_target(
         for i in range(n_arms):
             believed_mean[i], believed_std[i] = mean[i], std[i]
     elif rule.kind == POOLED_BALANCE:
-        unit = believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std)
+        unit = _believe(rule, pulls, mean, std, work, believed_mean, believed_std)
     elif rule.kind == CONFIDENCE_BALANCE:
         # Prop. 1: the radii hold for all arms and steps at once with probability 1 - failure_probability.
         log_inverse_failure = math.log(4.0 * n_arms * t * (t + 1.0)) - math.log(rule.failure_probability)
@@ -373,6 +373,21 @@ def _write_target(
         return False, np.nan
     allow_for_noise(rule, pulls, believed_mean, believed_std)
     return True, solve_for(rule, per_arm, believed_mean, believed_std, unit, work, target)
+
+
+@inlined
+def _believe(
+    rule: Rule,
+    pulls: IntArray,
+    mean: FloatArray,
+    std: FloatArray,
+    work: FloatArray,
+    believed_mean: FloatArray,
+    believed_std: FloatArray,
+) -> float:
+    """Write the beliefs of `PooledBalance`, with its prior if it has one; return their unit."""
+    prior = rule.prior_weight, rule.prior_means, rule.prior_spreads
+    return believe(rule.pooling, rule.caution, pulls, mean, std, work, believed_mean, believed_std, *prior)
 
 
 @compiled

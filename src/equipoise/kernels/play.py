@@ -193,6 +193,7 @@ def pools_arms(rule: Rule, per_arm: FloatArray) -> bool:
     pooling = rule.kind == POOLED_BALANCE and rule.tracking != DIFFERENCE and floor.size > 1
     pooling = pooling and (has_growing_window(rule) or rule.tracking != WINDOWED)
     pooling = pooling and (has_weight(rule) or (keeps_information(rule) and rule.power == 0.5))
+    pooling = pooling and rule.prior_weight == 0.0  # only the strict rule knows priors
     for i in range(floor.size):
         if floor[i] > 0.0 or importance[i] != importance[0]:
             pooling = False

@@ -33,7 +33,7 @@ ALONE = 6.0
 NO_SPREAD = 1e-9
 # Morris (1983): with k arms and their centre estimated, k - 1 shrinks too much on average, and k - 3 is right.
 LOST = 3
-_MAX_STEPS = 20
+_MAX_STEPS, _MAX_SCORING_STEPS = 20, 30
 FRACTION = np.uint64((1 << 52) - 1)
 ONE = np.uint64(1023 << 52)
 FRACTION_BITS = np.uint64(52)
@@ -50,11 +50,16 @@ def believe(
     work: FloatArray,
     believed_mean: FloatArray,
     believed_std: FloatArray,
+    prior_weight: float = 0.0,
+    prior_means: float = 0.0,
+    prior_spreads: float = 0.0,
 ) -> float:
     """Write the expected mean and std of every arm given the rewards; return their unit. Each arm needs three rewards.
 
     `work` has two rows of scratch. `caution` is the number of standard deviations by which the differences between arms
-    must exceed their noise to count.
+    must exceed their noise to count. It has no effect with a prior, which has a weight above 0: the variance expected
+    between means, in units of the typical variance, and between the logarithms of variances, and how many arms known
+    without noise that is worth.
     """
     n_arms = pulls.size
     centre = 0.0
@@ -62,20 +67,24 @@ def believe(
         centre += mean[i] / n_arms
     success = common_success(pulls, mean, std)
     if success != 0.0:
-        _believe_rates(pooling, caution, success, pulls, mean, work[0], believed_mean, believed_std)
+        prior = prior_weight, prior_means
+        _believe_rates(pooling, caution, success, pulls, mean, work[0], believed_mean, believed_std, *prior)
         return abs(success)
     for i in range(n_arms):
         believed_mean[i], believed_std[i] = mean[i] - centre, std[i]
     _temper(pulls, believed_mean, believed_std)
-    unit = _believe_spreads(pooling, caution, pulls, believed_std, work[0], work[1])
+    unit = _believe_spreads(pooling, caution, pulls, believed_std, work[0], work[1], prior_weight, prior_spreads)
     if unit == 0.0:
         return _believe_without_spread(pulls, believed_mean, believed_std)
     for i in range(n_arms):
         believed_mean[i] /= unit
-    if pooling != 0 and n_arms > LOST:
+    if pooling != 0 and (n_arms > LOST or prior_weight > 0.0):
         for i in range(n_arms):
             work[0, i] = believed_std[i] * believed_std[i] / pulls[i]
-        _shrink(caution, LEAST_DISTANCE, work[0], believed_mean)
+        if prior_weight > 0.0:
+            _shrink_by(expected_between(prior_weight, prior_means, work[0], believed_mean), work[0], believed_mean)
+        else:
+            _shrink(caution, LEAST_DISTANCE, work[0], believed_mean)
     return unit
 
 
@@ -113,6 +122,8 @@ def _believe_rates(
     noise: FloatArray,
     believed_mean: FloatArray,
     believed_std: FloatArray,
+    prior_weight: float,
+    prior_means: float,
 ) -> None:
     """Write beliefs of arms whose rewards are failures or successes: their spreads follow from their rates.
 
@@ -129,7 +140,10 @@ def _believe_rates(
         believed_mean[i] = (mean[i] / success - typical) * (pulls[i] / (pulls[i] + 2.0))
         # From the typical rate: an arm without successes would otherwise seem to be known without noise.
         noise[i] = typical * (1.0 - typical) / pulls[i]
-    if pooling != 0 and n_arms > LOST:
+    if prior_weight > 0.0:
+        between = expected_between(prior_weight, prior_means * typical * (1.0 - typical), noise, believed_mean)
+        _shrink_by(between, noise, believed_mean)
+    elif pooling != 0 and n_arms > LOST:
         _shrink(caution, LEAST_DISTANCE * typical * (1.0 - typical), noise, believed_mean)
     sign = 1.0 if success > 0.0 else -1.0
     for i in range(n_arms):
@@ -217,7 +231,14 @@ def write_logarithms(x: FloatArray, scratch: FloatArray, out: FloatArray) -> Non
 
 @compiled
 def _believe_spreads(
-    pooling: int, caution: float, pulls: IntArray, std: FloatArray, logarithm: FloatArray, noise: FloatArray
+    pooling: int,
+    caution: float,
+    pulls: IntArray,
+    std: FloatArray,
+    logarithm: FloatArray,
+    noise: FloatArray,
+    prior_weight: float,
+    prior_spreads: float,
 ) -> float:
     """Replace stds by their expectations in units of the typical one; return that, or 0 if no arm has any spread."""
     n_arms = pulls.size
@@ -237,7 +258,13 @@ def _believe_spreads(
         return 0.0
     centre = total / n_spread
     between = MOST_SPREAD
-    if pooling != 0 and n_spread > LOST:
+    if prior_weight > 0.0:
+        for i in range(n_arms):
+            if not std[i] > 0.0:
+                logarithm[i], noise[i] = centre, np.inf
+        between = expected_between(prior_weight, prior_spreads, noise, logarithm)
+        between = min(max(between, LEAST_SPREAD), MOST_SPREAD)
+    elif pooling != 0 and n_spread > LOST:
         squares = 0.0
         for i in range(n_arms):
             if std[i] > 0.0:
@@ -295,6 +322,67 @@ def _shrink(caution: float, least: float, noise: FloatArray, value: FloatArray) 
     _, _, centre = _weighted_squares(between, noise, value)
     for i in range(n_arms):
         value[i] += noise[i] / (noise[i] + between) * (centre - value[i]) + origin
+
+
+@compiled
+def expected_between(weight: float, prior: float, noise: FloatArray, value: FloatArray) -> float:
+    """Return the variance between arms that a prior and the arms' values, with their noise, make likely.
+
+    It is the average of the prior's variance, which counts as `weight` arms, and of what each value says of it by
+    itself, its squared distance from the centre less its noise. A value of which the part r is not noise counts as r^2
+    of an arm, all of them as one fewer since their centre is estimated. That is the mode, for its logarithm, of the
+    posterior under a scaled inverse chi-square prior and restricted likelihood, found by Fisher's scoring, within the
+    bounds that its steps have shown. It starts from above: where prior and values contradict each other there may be
+    two modes, and the larger one shrinks less. Noise may be infinite, for arms that say nothing; the weight is at
+    least 1.
+    """
+    n_known, centre, squares = 0, 0.0, 0.0
+    for i in range(value.size):
+        if noise[i] < np.inf:
+            n_known += 1
+            step = value[i] - centre
+            centre += step / n_known
+            squares += step * (value[i] - centre)
+    between, low, high = max(prior, squares / max(n_known - 1, 1)), 0.0, np.inf
+    for _ in range(_MAX_SCORING_STEPS):
+        total, total_square, weighted = 0.0, 0.0, 0.0
+        for i in range(value.size):
+            part = between / (noise[i] + between)
+            total += part
+            total_square += part * part
+            weighted += part * value[i]
+        centre = weighted / total
+        found = weight * prior
+        for i in range(value.size):
+            part = between / (noise[i] + between)
+            if part > 0.0:
+                distance = value[i] - centre
+                found += part * part * (distance * distance - noise[i])
+        following = found / (weight + total_square - total_square / total)
+        if abs(following - between) <= 1e-3 * between:
+            return following
+        if following > between:
+            low = between
+        else:
+            high = between
+            following = max(following, 0.25 * between)
+        if not low < following < high:
+            following = math.sqrt(low * high)
+        between = following
+    return between
+
+
+@compiled
+def _shrink_by(between: float, noise: FloatArray, value: FloatArray) -> None:
+    """Move values towards their weighted average, by the share of their variance that is noise."""
+    total, weighted = 0.0, 0.0
+    for i in range(value.size):
+        weight = 1.0 / (noise[i] + between)
+        total += weight
+        weighted += weight * value[i]
+    centre = weighted / total
+    for i in range(value.size):
+        value[i] += noise[i] / (noise[i] + between) * (centre - value[i])
 
 
 @compiled

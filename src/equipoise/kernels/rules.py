@@ -83,5 +83,11 @@ class Rule(NamedTuple):
     """For `BEST_ARM`: differences of means below this count as this; 0 for the default."""
     floor_decay: float = 0.0
     """Floors at step t are the stated ones times t^-floor_decay."""
+    prior_weight: float = 0.0
+    """For `POOLED_BALANCE`: how many arms its prior is worth; 0 for no prior."""
+    prior_means: float = 0.0
+    """Variance between means that the prior expects, in units of the typical variance."""
+    prior_spreads: float = 0.0
+    """Variance between the logarithms of variances that the prior expects."""
     version: int = VERSION
     """Version of the kernels that an experiment started with: its decisions replay by the rules of that version."""

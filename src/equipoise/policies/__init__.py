@@ -1,5 +1,6 @@
 """Built-in policies that decide which arm to pull next; JSON refers to them by these names  [Sect. 3, 5, App. C]."""
 
+from equipoise.policies.arm_prior import ArmPrior
 from equipoise.policies.baselines import EpsilonGreedy, Fixed, Uniform
 from equipoise.policies.compiled import NumbaPolicy
 from equipoise.policies.forcing_balance import ForcingBalance
@@ -14,6 +15,7 @@ __all__ = [
     "NARP",
     "SARP",
     "UCB",
+    "ArmPrior",
     "Choice",
     "ClippedThompson",
     "EpsilonGreedy",

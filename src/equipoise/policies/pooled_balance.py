@@ -9,8 +9,9 @@ import numpy as np
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, within
 from equipoise.kernels.rules import DRIFTS, POOLED_BALANCE, TRACKINGS, Rule
+from equipoise.policies.arm_prior import ArmPrior
 from equipoise.policies.dial_policy import DialPolicy
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ class PooledBalance(DialPolicy):
         each reward by 1 / its probability, so that every arm is averaged over the same people; "detected" does so while
         a check finds that rewards change with time within arms. Both need tracking="windowed"; without drift the
         weights cost accuracy. `ArmStats` must keep them, as `Bandit`, experiments and the simulator see to.
+    prior : ArmPrior, optional
+        How far apart means and spreads of arms usually are, where earlier experiments or guesses say so. What the arms
+        show is added to it, also where there are only two or three; `caution` then has no effect.
 
     References
     ----------
@@ -109,6 +113,7 @@ class PooledBalance(DialPolicy):
     curiosity: float = 2.0
     pooling: bool = True
     drift: str = "none"
+    prior: ArmPrior | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.pooling, bool):
@@ -127,6 +132,7 @@ class PooledBalance(DialPolicy):
                 'can only be handled with tracking="windowed", which has a probability to weight each reward by',
                 self.drift,
             )
+        self._set(prior=self._checked_prior())
         self._check_dial()
         self._check("floor", "floor_decay", "window_growth", "mixing", "forcing")
 
@@ -141,11 +147,27 @@ class PooledBalance(DialPolicy):
         return DRIFTS[self.drift]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the name and all parameters as plain data; `drift` if there may be any.
+        """Return the name and all parameters as plain data; `drift` if there may be any, and `prior` if there is one.
 
-        Logs written before that must read the same.
+        Logs written before there were any must read the same.
         """
-        return {name: value for name, value in super().to_dict().items() if name != "drift" or value != "none"}
+        data = super().to_dict()
+        if self.drift == "none":
+            del data["drift"]
+        del data["prior"]
+        return data if self.prior is None else data | {"prior": self.prior.to_dict()}
+
+    def _checked_prior(self) -> ArmPrior | None:
+        """Return the prior, read from plain data if it is given as such."""
+        prior: Any = self.prior
+        if isinstance(prior, dict):
+            with within("prior"):
+                prior = ArmPrior.from_dict(prior)
+        if prior is not None and not isinstance(prior, ArmPrior):
+            raise InvalidInput.of("prior", "must be an ArmPrior", prior)
+        if prior is not None and not self.pooling:
+            raise InvalidInput.of("prior", "says how much arms have in common, and needs pooling=True", prior)
+        return prior
 
     def _estimates(self, stats: ArmStats) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return what choices read: weighted estimates under drift."""
@@ -161,6 +183,7 @@ class PooledBalance(DialPolicy):
 
     def rule(self) -> Rule:
         """Return the policy as the record the kernel reads."""
+        prior = self.prior
         return Rule(
             kind=POOLED_BALANCE,
             floor_decay=self.floor_decay,
@@ -174,6 +197,9 @@ class PooledBalance(DialPolicy):
             pooling=int(self.pooling),
             caution=self.caution,
             exploration=self.curiosity,
+            prior_weight=0.0 if prior is None else prior.weight,
+            prior_means=0.0 if prior is None else prior.means_apart**2,
+            prior_spreads=0.0 if prior is None else prior.spreads_apart**2,
         )
 
 
