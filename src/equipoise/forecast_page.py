@@ -152,8 +152,8 @@ def source(forecast: Forecast) -> list[str]:
     found = [f"From {n:,} simulated experiments of each way. Ranges hold 8 in 10 of them."]
     if forecast.luck_replications:
         found.append(
-            f"In {forecast.replications:,} of them the truth is drawn from the guesses, so that ranges hold what one "
-            f"does not know. In {forecast.luck_replications:,} every guess is right: by luck alone, ranges are narrower."
+            f"In {forecast.replications:,} the truth is drawn from the guesses, so that ranges hold what one "
+            f"does not know. In {forecast.luck_replications:,} every guess is right: ranges by luck alone are narrower."
         )
     if forecast.interrupted:
         found.append("The simulations were interrupted early: more of them would make the figures more certain.")

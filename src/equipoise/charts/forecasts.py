@@ -195,13 +195,13 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
     alt = style.altair()
     height = 340 if picture >= NARROW else 300
     n_unreached = int(np.sum(~np.isfinite(record.taken.median)))
-    room = 20 * n_unreached + 12 if n_unreached else 0
+    room = min(20 * n_unreached + 12, picture // 2) if n_unreached else 0
     taken, gain = _Axis(record.taken, record.limit, picture, room=room), _Axis(record.gain, None, -height)
     x_title = _TAKEN_TITLES[record.unit] + (f" {record.goal}" if record.goal else "")
     x = alt.X(
         "taken:Q",
         title=wrapped(x_title, picture),
-        scale=alt.Scale(domain=taken.domain, nice=False),
+        scale=taken.scale,
         axis=alt.Axis(grid=False, values=taken.ticks(7 if picture >= NARROW else 4), format=",.3~r"),
     )
     above = {"titleAngle": 0, "titleAlign": "left", "titleX": 0, "titleY": -26 if record.limit is not None else -10}
@@ -210,7 +210,7 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
         title="more per 100 people than with equal shares"
         if record.is_yes_no
         else "gain per 100 people, against equal shares",
-        scale=alt.Scale(domain=gain.domain, nice=False),
+        scale=gain.scale,
         axis=alt.Axis(tickCount=6, labelExpr=_SIGNED, **above),
     )
     rows = _price_rows(record, taken)
@@ -218,7 +218,9 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
     layers: list[Any] = []
     if room:
         zone = style.chart_of([{"from": taken.value(picture - room), "to": taken.high}])
-        layers.append(zone.mark_rect(color=style.GREY, opacity=0.12).encode(x=alt.X("from:Q"), x2="to:Q"))
+        layers.append(
+            zone.mark_rect(color=style.GREY, opacity=0.12).encode(x=alt.X("from:Q", scale=taken.scale), x2="to:Q")
+        )
     if record.limit is not None:
         layers.append(
             style.chart_of([{"taken": record.limit}]).mark_rule(color=style.GREY, strokeDash=[5, 4]).encode(x="taken:Q")
@@ -243,12 +245,12 @@ def _price_panel(record: PriceRecord, picture: int) -> Any:
             across = base.transform_filter(f"isValid(datum.{prefix}low)")
             layers.append(
                 across.mark_rule(color=colour, strokeWidth=thickness, opacity=0.75).encode(
-                    x=alt.X(f"{prefix}low:Q"), x2=f"{prefix}high:Q", y=y
+                    x=alt.X(f"{prefix}low:Q", scale=taken.scale), x2=f"{prefix}high:Q", y=y
                 )
             )
             layers.append(
                 base.mark_rule(color=colour, strokeWidth=thickness, opacity=0.75).encode(
-                    x=x, y=alt.Y(f"{prefix}gain_low:Q"), y2=f"{prefix}gain_high:Q"
+                    x=x, y=alt.Y(f"{prefix}gain_low:Q", scale=gain.scale), y2=f"{prefix}gain_high:Q"
                 )
             )
     layers += halos
@@ -286,18 +288,18 @@ class _Axis:
         values = np.concatenate([found.median, found.low, found.high, [] if limit is None else [limit]])
         known = values[np.isfinite(values)]
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-        low = min(low, 0.0) if low < 0.6 * high or pixels < 0 else low
+        low = min(low, 0.0) if low < 0.6 * high or limit is not None or pixels < 0 else low
         gap = (high - low) or abs(high) or 1.0
         self.low = 0.0 if low == 0 and pixels > 0 else low - 0.07 * gap
         high += 0.04 * gap if room else 0.07 * gap
         self.last = high
         self.high = high + (high - self.low) * room / (abs(pixels) - room)
-        self.pixels = pixels
+        self.pixels, self.room = pixels, room
 
     @property
-    def domain(self) -> list[float]:
-        """The ends."""
-        return [self.low, self.high]
+    def scale(self) -> Any:
+        """The scale; without `zero=False` a layer that begins elsewhere would pull it to 0."""
+        return style.altair().Scale(domain=[self.low, self.high], nice=False, zero=False)
 
     def place(self, value: float) -> float:
         """Return the pixel of a value; of one outside, that of the end."""
@@ -318,7 +320,8 @@ class _Axis:
 def _price_rows(record: PriceRecord, taken: _Axis) -> list[dict[str, Any]]:
     unreached = [k for k in range(len(record.ways)) if not np.isfinite(record.taken.median[k])]
     unreached.sort(key=lambda k: float(record.gain.median[k]))
-    spots = {k: taken.value(taken.pixels - 20 * (len(unreached) - place) + 4) for place, k in enumerate(unreached)}
+    step = (taken.room - 12) / max(len(unreached), 1)
+    spots = {k: taken.value(taken.pixels - step * (len(unreached) - place - 0.2)) for place, k in enumerate(unreached)}
     rows = []
     for k, name in enumerate(record.ways):
         row: dict[str, Any] = {

@@ -345,7 +345,7 @@ def _experiment_rows(
 
 
 def _ends(record: SimulatedExperimentRecord) -> tuple[float, float]:
-    """Return the ends of the axis of means: those of the intervals after a tenth of the looks, wide as they are before."""
+    """Return the ends of the axis of means: those of the intervals after a tenth of the looks, as they start wide."""
     later = slice(record.time.size // 10, None)
     values = np.concatenate([record.low[later].ravel(), record.high[later].ravel(), record.truth])
     known = values[np.isfinite(values)]
