@@ -46,6 +46,7 @@ collect_ignore = [
     "failover_worker.py",
     "fault_injection.py",
     "flaky_server.py",
+    "forecast_samples.py",
     "golden.py",
     "history_checker.py",
     "leaky_service.py",

@@ -52,9 +52,10 @@ def _with_drawn(name: str, factor: float) -> Forecast:
     return _forecast({"precision": 0.06}, means=means, noise=noise, drawn={name: values.get(name, drawn)}, luck=True)
 
 
-def _provisional(paths: Any, *, at: str) -> Any:
+def _provisional(paths: Any, *, at: str, last: float = 0.1) -> Any:
     values = getattr(paths, at).copy()
     values[...] = 0.1 * paths.assigned
+    values[:, :, -1] = last * paths.assigned[:, :, -1]
     return dataclasses.replace(paths, **{at: values})
 
 
@@ -138,7 +139,10 @@ CASES: dict[str, Callable[[], Forecast]] = {
     "too many rewards missing": lambda: _forecast(
         {"precision": 0.06}, change=lambda paths: _provisional(paths, at="missing")
     ),
-    "too many rewards open": lambda: _forecast(
+    "rewards that are open, and come": lambda: _forecast(
+        {"precision": 0.06, "holds": False}, change=lambda paths: _provisional(paths, at="open", last=0.0)
+    ),
+    "too many rewards waited for in vain": lambda: _forecast(
         {"precision": 0.06, "holds": False}, change=lambda paths: _provisional(paths, at="open")
     ),
     "intervals that do not hold": lambda: _forecast({"precision": 0.06, "reward_range": None}, bias=0.07),

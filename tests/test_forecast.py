@@ -157,7 +157,7 @@ def test_round_precisions_are_the_next_coarser_ones():
 
 def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
     found = forecast({"sureness": 0.8}, noise=np.linspace(1.0, 3.0, 40))
-    for choice, share in zip(found.choices, (0.5, 0.25), strict=True):
+    for choice, share in zip(found.stopping, (0.5, 0.25), strict=True):
         widths = np.linspace(1.0, 3.0, 40) / math.sqrt(4000 * share)
         assert (widths <= choice.precision).mean() >= 0.8
         finer = [1.5, 2, 3, 5, 7]
@@ -169,7 +169,7 @@ def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
 
 
 def test_the_chance_falls_as_the_precision_gets_finer():
-    for choice in forecast({"precision": 0.06}, noise=np.linspace(1.0, 3.0, 40)).stopping():
+    for choice in forecast({"precision": 0.06}, noise=np.linspace(1.0, 3.0, 40)).stopping:
         assert (np.diff(choice.half_widths) < 0).all()
         assert (np.diff(choice.goal_chances) <= 0).all()
         assert 0.06 in choice.half_widths
@@ -179,7 +179,7 @@ def test_the_budget_is_enough_for_nine_in_ten():
     rng = np.random.default_rng(5)
     noise = rng.uniform(1.0, 2.0, 200)
     found = forecast({"precision": 0.1}, noise=noise, n_replications=200)
-    for way, choice in zip((0.5, 0.25), found.choices, strict=True):
+    for way, choice in zip((0.5, 0.25), found.stopping, strict=True):
         needed = (noise / 0.1) ** 2 / way
         assert (needed <= choice.budget).mean() >= 0.9
         assert (needed <= 0.95 * choice.budget).mean() < 0.95
@@ -282,10 +282,10 @@ def test_formulas_know_when_numbers_stay_provisional():
     """Rewards that come after the window are left out; those that never come are waited for without one."""
     late = plan(rewards={"delay": ("1 day", "3 days"), "rule": eq.DropUnit(window_seconds=259_200)}).formulas()
     waited_for = plan(rewards={"missing": "5%"}).formulas()
-    for found, why in ((late, "missing"), (waited_for, "still open")):
+    for found, why in ((late, "are missing"), (waited_for, "never come and are waited for")):
         assert found.equal_shares.chance.value == 0.0
         texts = [sentence.text for sentence in found.recommendation()]
-        assert f"Numbers would stay provisional: too many rewards are {why}." in texts
+        assert f"The goal would not count as met: too many rewards {why}." in texts
     counted = {"missing": "15%", "rule": eq.DefaultReward(value=0, window_seconds=86_400)}
     assert plan(rewards=counted).formulas().equal_shares.chance.value == 1.0
 

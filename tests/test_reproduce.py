@@ -21,6 +21,7 @@ from patience import HANGS
 
 import equipoise as eq
 from equipoise import charts, cli
+from equipoise.charts.pages import vega_script
 from equipoise.cli.planning_commands import ITEM_NAMES
 from equipoise.paper import documentation_page, findings, html_report, reproduction
 from equipoise.paper.documentation_page import last_run, without_charts
@@ -277,7 +278,7 @@ def test_figures_and_tables_lie_beside_the_report(run: Any) -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_nothing_in_a_finding_is_taken_for_html(tmp_path: Path) -> None:
-    page = html_report.report_page(reproduction.reproduce(["half", "wrong"]), html_report.vega_script())
+    page = html_report.report_page(reproduction.reproduce(["half", "wrong"]), vega_script())
     assert "alert(1)" in page
     assert "<script>alert" not in page
     assert "<code>x &lt; y</code>" in page

@@ -79,6 +79,15 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file, and create its folder if needed."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise EquipoiseError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def _sync_directory(directory: Path) -> None:
     """Sync the names in a directory to disk, where the system can do that."""
     try:

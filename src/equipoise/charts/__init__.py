@@ -1,4 +1,4 @@
-"""Charts of allocations, comparisons, frontiers, runs and simulations: compute a record, then draw it with Altair.
+"""Charts of allocations, comparisons, forecasts, frontiers and runs: compute a record, then draw it with Altair.
 
 Records need only numpy; drawing needs the extra ``charts``. Every chart can be read without colour.
 
@@ -20,6 +20,21 @@ from equipoise.charts.curves import (
     curves_record,
     tracking_chart,
 )
+from equipoise.charts.forecasts import (
+    ChanceRecord,
+    EffectsRecord,
+    PrecisionRecord,
+    PriceRecord,
+    chance_chart,
+    chance_record,
+    effects_chart,
+    effects_record,
+    forecast_chart,
+    precision_chart,
+    precision_record,
+    price_chart,
+    price_record,
+)
 from equipoise.charts.frontiers import (
     FrontierRecord,
     PolicyFrontierRecord,
@@ -39,6 +54,14 @@ from equipoise.charts.shares import (
     final_shares_chart,
     final_shares_record,
 )
+from equipoise.charts.simulated_experiments import (
+    SharesOverTimeRecord,
+    SimulatedExperimentRecord,
+    shares_over_time_chart,
+    shares_over_time_record,
+    simulated_experiment_chart,
+    simulated_experiment_record,
+)
 from equipoise.charts.style import ENDINGS, Band, checked_chart_path, save_chart
 
 __all__ = [
@@ -47,29 +70,48 @@ __all__ = [
     "AllocationRecord",
     "ArmShareRecord",
     "Band",
+    "ChanceRecord",
     "ComparisonRecord",
     "CurvesRecord",
+    "EffectsRecord",
     "FinalSharesRecord",
     "FrontierRecord",
     "PolicyFrontierRecord",
+    "PrecisionRecord",
+    "PriceRecord",
+    "SharesOverTimeRecord",
+    "SimulatedExperimentRecord",
     "TrackingRecord",
     "allocation_chart",
     "allocation_record",
     "arm_share_chart",
     "arm_share_record",
+    "chance_chart",
+    "chance_record",
     "checked_chart_path",
     "comparison_chart",
     "comparison_record",
     "curves_chart",
     "curves_record",
+    "effects_chart",
+    "effects_record",
     "final_shares_chart",
     "final_shares_record",
+    "forecast_chart",
     "frontier_and_shares_chart",
     "frontier_chart",
     "frontier_record",
     "policy_frontier_chart",
     "policy_frontier_record",
+    "precision_chart",
+    "precision_record",
+    "price_chart",
+    "price_record",
     "save_chart",
     "shares_chart",
+    "shares_over_time_chart",
+    "shares_over_time_record",
+    "simulated_experiment_chart",
+    "simulated_experiment_record",
     "tracking_chart",
 ]

@@ -11,8 +11,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from equipoise.files import write_file
 from equipoise.paper.findings import Comparison, Finding, Item, Table, duration
-from equipoise.paper.html_report import HOW_JUDGED, drawn, write_file
+from equipoise.paper.html_report import HOW_JUDGED, drawn
 from equipoise.paper.reproduction import Reproduction, chosen_items, reproduce
 from equipoise.simulation import available_processors
 

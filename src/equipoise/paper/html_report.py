@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import signal
 import threading
@@ -17,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from equipoise._version import __version__
-from equipoise.errors import EquipoiseError
+from equipoise.charts.pages import plain_specification, templates, vega_script
+from equipoise.files import write_file
 from equipoise.paper.findings import duration
 
 if TYPE_CHECKING:
@@ -88,14 +88,6 @@ class ReportWriter:
         return path
 
 
-def vega_script() -> str:
-    """Return Vega, Vega-Lite and their embedding as one script; bundling takes two seconds."""
-    import vl_convert
-
-    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return script
-
-
 @contextmanager
 def _ctrl_c_ignored() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # signals can only be set there
@@ -110,19 +102,9 @@ def _ctrl_c_ignored() -> Iterator[None]:
 
 def report_page(result: Reproduction, script: str) -> str:
     """Return the report as HTML, with the script that draws its charts; it loads nothing from elsewhere."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    # The template escapes everything except our own styles and scripts, and the script of vl_convert.
-    environment = Environment(
-        loader=PackageLoader("equipoise.paper", "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates("equipoise.paper")
     environment.filters |= {"with_code": _with_code, "duration": duration}
-    environment.globals["source"] = lambda name: _source(environment, name)
-    return environment.get_template("report.html").render(
+    text: str = environment.get_template("report.html").render(
         result=result,
         version=__version__,
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -132,6 +114,7 @@ def report_page(result: Reproduction, script: str) -> str:
         charts={figure.key: specification(figure) for finding in result.findings for figure in finding.figures},
         script=script,
     )
+    return text
 
 
 def _with_code(text: str) -> str:
@@ -139,13 +122,6 @@ def _with_code(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704  (escaped before)
-
-
-def _source(environment: Any, name: str) -> str:
-    """Return a file of this package, unescaped."""
-    from markupsafe import Markup
-
-    return Markup(environment.loader.get_source(environment, name)[0])  # noqa: S704  (our own file)
 
 
 def write_figure(figure: Figure, folder: Path) -> None:
@@ -167,8 +143,7 @@ def drawn(figure: Figure) -> str:
 
 def specification(figure: Figure) -> dict[str, Any]:
     """Return the chart of a figure as browsers read it, with null for nan and inf."""
-    chart: dict[str, Any] = json.loads(json.dumps(figure.chart), parse_constant=lambda _: None)
-    return chart
+    return plain_specification(figure.chart)
 
 
 def as_csv(table: Table) -> str:
@@ -178,12 +153,3 @@ def as_csv(table: Table) -> str:
     writer.writerow(table.columns)
     writer.writerows(table.rows)
     return buffer.getvalue()
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file, and create its folder if needed."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise EquipoiseError(f"cannot write {path}: {error.strerror or error}") from error

@@ -71,16 +71,32 @@ def provisional(
     found = np.asarray((paths.missing > MOST_MISSING * assigned).any(axis=-1))
     if holds:
         return found
+    width = half_widths(paths)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = _span(paths, reward_range) * paths.open / (paths.counted + paths.open)
+        is_open = (paths.open > 0) & np.isfinite(width) & ~np.isnan(paths.estimate) & (moved > MOST_MOVED * width)
+    result: BoolArray = found | is_open.any(axis=-1)
+    return result
+
+
+def waited_in_vain(paths: Paths, *, reward_range: tuple[float | None, float | None] | None = None) -> BoolArray:
+    """Return at which looks numbers would stay provisional if enrolment ended then: for rewards that never come.
+
+    Without a window, they stay open for ever. Their share is that at the very end.
+    """
+    never = paths.open[:, :, -1:] / np.maximum(paths.assigned[:, :, -1:], 1)
+    width = half_widths(paths)
+    is_stuck = np.isfinite(width) & (_span(paths, reward_range) * never > MOST_MOVED * width)
+    return np.asarray(is_stuck.any(axis=-1))
+
+
+def _span(paths: Paths, reward_range: tuple[float | None, float | None] | None) -> FloatArray:
+    """Return how far open rewards may be from each estimate."""
     spread = np.nan_to_num(paths.spread, nan=0.0)
     span = np.zeros_like(paths.estimate)
     for end in reward_range or (None, None):
         span = np.maximum(span, 2.0 * spread if end is None else np.abs(end - paths.estimate))
-    width = half_widths(paths)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        moved = span * paths.open / (paths.counted + paths.open)
-        is_open = (paths.open > 0) & np.isfinite(width) & ~np.isnan(paths.estimate) & (moved > MOST_MOVED * width)
-    result: BoolArray = found | is_open.any(axis=-1)
-    return result
+    return span
 
 
 def look_times(paths: Paths) -> FloatArray:

@@ -19,7 +19,9 @@ from equipoise.planner.way_forecast import Readings, WayForecast, way_forecasts
 from equipoise.serialization import json_data
 
 if TYPE_CHECKING:
+    from equipoise.experiment import Experiment
     from equipoise.planner.plan import Plan
+    from equipoise.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,7 +41,7 @@ class Forecast:
         Simulated experiments per way with drawn truths.
     luck_replications : int
         Those with every guess right; 0 where no guess has a range.
-    choices : tuple of StoppingChoice
+    stopping : tuple of StoppingChoice
         Per way, what to declare.
     effects : tuple of Effect
         Which guesses matter, the most important first.
@@ -53,7 +55,7 @@ class Forecast:
     ways: dict[str, WayForecast]
     replications: int
     luck_replications: int = 0
-    choices: tuple[StoppingChoice, ...] = ()
+    stopping: tuple[StoppingChoice, ...] = ()
     effects: tuple[Effect, ...] = ()
     alternatives: Alternatives | None = None
     by_formula: bool = False
@@ -74,10 +76,6 @@ class Forecast:
     def recommendation(self) -> list[Sentence]:
         """Return what to do, in plain sentences, each with the numbers in it, the most important first."""
         return list(self._sentences)
-
-    def stopping(self) -> list[StoppingChoice]:
-        """Return what to declare for each way, and how likely each precision is by the deadline."""
-        return list(self.choices)
 
     def sensitivity(self) -> list[Effect]:
         """Return which guesses matter, the most important first."""
@@ -137,11 +135,27 @@ class Forecast:
             "by_formula": self.by_formula,
             "interrupted": self.interrupted,
             "ways": ways,
-            "stopping": json_data(self.choices),
+            "stopping": json_data(self.stopping),
             "effects": json_data(self.effects),
             "alternatives": json_data(self.alternatives),
             "recommendation": json_data(self._sentences),
         }
+
+    def create(self, store: Store | str, name: str, *, way: str | None = None, **settings: Any) -> Experiment:
+        """Create the experiment that this is about, and keep with it what was planned.
+
+        Parameters
+        ----------
+        store, name : Store or str, and str
+            As in `Experiment.create`.
+        way : str, optional
+            Which way to assign people; the recommended one by default.
+        **settings
+            More arguments of `Experiment.create`, such as `seed` or `metadata`.
+        """
+        from equipoise.planner.planned_experiment import create_experiment
+
+        return create_experiment(self, store, name, way=way, **settings)
 
     def to_json(self) -> str:
         """Return everything as JSON text."""
@@ -203,7 +217,7 @@ def forecast_of(
         ways={way.name: way for way in ways},
         replications=paths.n_replications,
         luck_replications=0 if at_guesses is None else at_guesses.n_replications,
-        choices=stopping_choices(readings),
+        stopping=stopping_choices(readings),
         effects=effects_of(readings),
         alternatives=alternatives_of(readings),
         interrupted=interrupted,

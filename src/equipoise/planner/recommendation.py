@@ -32,7 +32,7 @@ SMALLEST_GAIN = 0.02
 """A gain is told if it is at least this part of what people would gain if all had the best arm."""
 LARGE_BIAS = 0.1
 """A bias is told if it is clearly more than this part of a half-width."""
-__all__ = ["Sentence", "chosen_way", "recommendation"]
+__all__ = ["Sentence", "chosen_way", "effect_in_words", "goal_in_words", "recommendation"]
 
 Parts = dict[str, Part | str]
 
@@ -133,6 +133,22 @@ def _goal_words(question: Question) -> tuple[str, Parts]:
     return " and ".join(words), parts
 
 
+def goal_in_words(question: Question) -> str:
+    """Return what one will know, such as "every arm to ±0.06"; nothing without a goal.
+
+    Examples
+    --------
+    >>> goal_in_words(Question(ways=("equal shares",), arms=("a", "b"), precision=0.06, margin=0.0))
+    'every arm to ±0.06 and which arm is best'
+    """
+    template, parts = _goal_words(question)
+    return _filled(template, parts)
+
+
+def _filled(template: str, parts: Parts) -> str:
+    return template.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
+
+
 def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     question, equal = forecast.question, forecast.equal_shares
     if not question.has_goal:
@@ -173,7 +189,12 @@ def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     lag = way.last_reward_day.median - way.last_person_day.median
     last = question.date_of(way.last_reward_day.median)
     if question.has_calendar and lag >= 1.0 and last is not None:
-        found.append(sentence("last", "The last rewards come by {last}.", {"last": day_of(last, question.start)}))
+        words = (
+            "The last rewards come by {last}."
+            if question.holds
+            else "End enrolment then; the last rewards come by {last}."
+        )
+        found.append(sentence("last", words, {"last": day_of(last, question.start)}))
     return found
 
 
@@ -268,7 +289,7 @@ def _control(forecast: Forecast, way: WayForecast) -> list[Sentence]:
 
 
 def _choice(forecast: Forecast, way: WayForecast) -> StoppingChoice | None:
-    return next((choice for choice in forecast.choices if choice.way == way.name), None)
+    return next((choice for choice in forecast.stopping if choice.way == way.name), None)
 
 
 def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
@@ -307,7 +328,7 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         rest = width(choice.rest_width) if rest.value == question.precision else rest
         missing = "{missed} of {of} end without it, half of them with ±{rest} or better."
         if choice.rest_width <= question.precision:
-            missing = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
+            missing = "{missed} of {of} end without it, most of them as too many rewards are missing."
         found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": rest}))
     if choice.precision is not None and question.precision is not None and choice.precision < 0.99 * question.precision:
         reached, of = out_of(choice.chance.value)
@@ -432,17 +453,21 @@ def _doubt(effect: Effect, question: Question) -> Sentence:
     return sentence("doubt", f"What you are least sure of: if {what}, {result}.", parts)
 
 
-def _guess_words(effect: Effect) -> tuple[str, Parts]:
+def effect_in_words(effect: Effect) -> str:
     """Return a guess that is off, in words.
 
     Examples
     --------
     >>> from equipoise.planner.sensitivity import Effect
     >>> effect = Effect(guess="arms.prize.rate", way="", figure="days", step=0.05, change=8, error=1, explained=0.5)
-    >>> words, parts = _guess_words(effect)
-    >>> words.format(**{name: part if isinstance(part, str) else part.text for name, part in parts.items()})
+    >>> effect_in_words(effect)
     "the rate of 'prize' were 5 points higher"
     """
+    return _filled(*_guess_words(effect))
+
+
+def _guess_words(effect: Effect) -> tuple[str, Parts]:
+    """Return a guess that is off as a template with its parts."""
     place, step = effect.guess.split("."), effect.step
     last = place[-1]
     arm = f"'{'.'.join(place[1:-1])}'" if place[0] == "arms" and len(place) > 2 else ""
@@ -511,22 +536,22 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
     for share, why in (
         (found.missing, "too many rewards are missing"),
-        (found.open, "too many rewards are still open"),
+        (found.open, "too many rewards never come and are waited for"),
     ):
         if share >= 0.1:
             happened, of = out_of(share)
             if forecast.by_formula:
-                said.append(sentence("provisional", f"Numbers would stay provisional: {why}."))
+                said.append(sentence("provisional", f"The goal would not count as met: {why}."))
                 continue
-            what = "intervals are narrow enough" if question.margin is None else "one would know enough"
-            words = f"In {{happened}} of {{of}} {what} by then, but numbers are provisional: {why}"
+            what = "the intervals are narrow enough" if question.margin is None else "one would know enough"
+            words = f"In {{happened}} of {{of}} {what} by then, but {why}"
             said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
         options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
     if found.open >= 0.1:
-        options.append("give rewards a window and hold them until it has passed")
+        options += ["give rewards a window", "count a default value for those that never come"]
     if found.later_days is not None and question.deadline_days is not None:
         when = question.date_of(found.later_days)
         sure, of = out_of(question.sureness)

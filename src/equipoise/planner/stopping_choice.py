@@ -82,8 +82,8 @@ class Alternatives:
     later_days : float, optional
         Days within which enough experiments meet the goal after the deadline, when the last rewards have come.
     missing, open : float
-        Share of the experiments that would meet the goal by the deadline if their numbers were not provisional, as too
-        many rewards are missing for good, or still open.
+        Share of the experiments that would meet the goal by the deadline, were it not for too many rewards that are
+        missing for good, or that never come and are waited for.
     """
 
     way: str
@@ -221,7 +221,7 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
 
 
 def _provisional(readings: Readings) -> tuple[BoolArray, BoolArray]:
-    """Return where numbers are provisional at the deadline as rewards are missing, and where only as they are open."""
+    """Return where too many rewards are missing at the deadline, and where others are waited for in vain."""
     is_provisional = readings.at_deadline(readings.provisional)
     missing = readings.at_deadline(provisional(readings.paths, holds=True))
     return missing, is_provisional & ~missing

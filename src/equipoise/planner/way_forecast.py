@@ -24,6 +24,7 @@ from equipoise.planner.first_passages import (
     look_times,
     precision_passages,
     provisional,
+    waited_in_vain,
     widest,
 )
 from equipoise.planner.paths import Paths
@@ -132,8 +133,15 @@ class Readings:
 
     @cached_property
     def provisional(self) -> BoolArray:
-        """Whether the numbers are provisional at each look."""
-        return provisional(self.paths, holds=self.question.holds, reward_range=self.question.reward_range)
+        """Whether too many rewards are missing for good at each look, or will be waited for in vain.
+
+        Rewards that are open and come do not stand in the way of a goal: enrolment ends when intervals are narrow
+        enough, and the last rewards are waited for. `all_known` says when they have come.
+        """
+        missing = provisional(self.paths, holds=True)
+        if self.question.holds:
+            return missing
+        return missing | waited_in_vain(self.paths, reward_range=self.question.reward_range)
 
     @cached_property
     def widest(self) -> FloatArray:
