@@ -411,6 +411,15 @@ def test_missing_rewards_that_keep_numbers_provisional_are_named_as_the_reason()
     assert "times as many people" not in texts
 
 
+def test_rewards_that_never_come_keep_a_goal_from_being_met_if_they_are_waited_for():
+    """`status` calls numbers provisional for ever, by simulation as by formula; rewards that only take long do not."""
+    never = plan(rewards={"missing": "4%"})
+    for found in (never.simulate(replications=20), never.formulas()):
+        assert found.equal_shares.chance.value == 0.0
+        assert any("never come and are waited for" in sentence.text for sentence in found.recommendation())
+    assert plan(rewards={"delay": "2 days"}).simulate(replications=20).equal_shares.chance.value == 1.0
+
+
 def test_eight_in_ten_fresh_experiments_end_by_the_day_given_for_them_in_brief():
     _calibrated(120, 100, ways=[0.7], within=(0.8 - 3 * 0.055, 0.8 + 3 * 0.055))
 
