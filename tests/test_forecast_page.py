@@ -1,4 +1,4 @@
-"""The page of a forecast: what it says, that it takes no name for HTML, and what a browser without a network makes of it."""
+"""The page of a forecast: what it says, that it takes no name for HTML, what a browser makes of it."""
 
 from __future__ import annotations
 
