@@ -43,6 +43,7 @@ from equipoise.experiment.records import (
     Assignment,
     Comparison,
     Event,
+    Fidelity,
     History,
     Report,
     Status,

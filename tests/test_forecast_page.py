@@ -1,4 +1,4 @@
-"""The page of a forecast: what it says, that it takes no name for HTML, what a browser makes of it."""
+"""The page of a forecast: what it says, that no name becomes HTML, and what a browser makes of it without a network."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ from .errors import UnknownArm as UnknownArm
 from .errors import UnknownExperiment as UnknownExperiment
 from .errors import UnknownKey as UnknownKey
 from .errors import UnknownName as UnknownName
+from .errors import UnknownPlan as UnknownPlan
 from .errors import UnknownUnit as UnknownUnit
 from .errors import UpgradeNeeded as UpgradeNeeded
 from .errors import VerificationFailed as VerificationFailed

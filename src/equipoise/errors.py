@@ -315,6 +315,10 @@ class UnknownKey(EquipoiseError):
     """The store has no key of that id."""
 
 
+class UnknownPlan(EquipoiseError):
+    """The service has no plan of that id, or has forgotten it."""
+
+
 class UnknownUnit(EquipoiseError):
     """A reward for a unit that was never assigned an arm."""
 

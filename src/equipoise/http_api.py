@@ -282,6 +282,33 @@ class ExportFormat(Struct):
     format: Annotated[Literal["csv", "jsonl", "parquet"], Meta(description="Kind of file.")] = "csv"
 
 
+class NewPlan(Body):
+    """A plan to simulate: as the JSON of `Plan.to_dict()`, or as the text of a TOML file that reads no other files."""
+
+    plan: dict[str, Any] | None = None
+    toml: Annotated[str, Meta(max_length=1_000_000)] | None = None
+    seconds: Annotated[float, Meta(gt=0, le=60, description="Processor seconds at most.")] = 60.0
+
+
+class PlanRecord(Struct):
+    """A plan, and what simulations say of it so far."""
+
+    id: str
+    state: Literal["waiting", "working", "done", "cancelled", "failed"]
+    replications: Annotated[int, Meta(description="Simulated experiments so far, per way.")]
+    asked_at: datetime
+    seconds: float
+    forecast: Annotated[dict[str, Any] | None, Meta(description="As `Forecast.to_dict()` returns it.")] = None
+    plan: Annotated[dict[str, Any] | None, Meta(description="As `Plan.to_dict()` returns it.")] = None
+    error: str | None = None
+
+
+class PlanList(Struct):
+    """The plans that the service keeps."""
+
+    plans: list[PlanRecord]
+
+
 # Answers: an experiment's records as JSON objects
 
 
@@ -417,6 +444,8 @@ class Endpoint:
         What status 200 means for an endpoint that answers 201 if it created something.
     failures : tuple of int
         Error statuses besides the ones that every endpoint may answer.
+    is_later : bool
+        Whether it answers 202 while the work goes on, and 200 with `created` as its meaning when it is done.
     slow : bool
         Whether its time grows with the experiment; such calls have their own thread pool and time limit.
     """
@@ -434,6 +463,7 @@ class Endpoint:
     query: type[Struct] | None = None
     answer: type | None = None
     created: str | None = None
+    is_later: bool = False
     failures: tuple[int, ...] = (404, 409)
     slow: bool = False
     path_names: tuple[str, ...] = field(init=False)
@@ -717,6 +747,14 @@ ENDPOINTS = (
         slow=True,
     ),
     _record(
+        "fidelity",
+        f"{_EXPERIMENT}/fidelity",
+        "Compare with the plan",
+        "Return the figures that were planned for this day beside what they are, for an experiment made from a plan.",
+        answer=records.Fidelity,
+        failures=(404, 422),
+    ),
+    _record(
         "verify",
         f"{_EXPERIMENT}/verify",
         "Replay the log",
@@ -747,6 +785,59 @@ ENDPOINTS = (
     ),
 )
 """Every verb, in the order of the documentation."""
+
+PLANS = (
+    _row(
+        "Plans",
+        "submit_plan",
+        "POST",
+        "/plans",
+        READERS,
+        "Simulate a plan",
+        "Simulate what each way to assign people would cost, in a process beside the service: 202, or 200 if this plan "
+        "is done already. Its id follows from the plan, so that asking again changes nothing.",
+        body=NewPlan,
+        body_bytes=None,
+        answer=PlanRecord,
+        created="It is done already.",
+        is_later=True,
+        failures=(),
+    ),
+    _row(
+        "Plans",
+        "list_plans",
+        "GET",
+        "/plans",
+        READERS,
+        "All plans",
+        "Return the plans that the service keeps, those asked for last first, without their forecasts.",
+        answer=PlanList,
+        failures=(),
+    ),
+    _row(
+        "Plans",
+        "plan",
+        "GET",
+        "/plans/{id}",
+        READERS,
+        "A plan's forecast",
+        "Return how far the simulations are and what they say so far; ranges shrink until the state is done.",
+        answer=PlanRecord,
+        failures=(404,),
+    ),
+    _row(
+        "Plans",
+        "cancel_plan",
+        "DELETE",
+        "/plans/{id}",
+        READERS,
+        "Cancel or forget a plan",
+        "End the work on a plan, within a second, and keep what is done of it; one that is not at work is forgotten.",
+        answer=PlanRecord,
+        failures=(404,),
+    ),
+)
+"""Endpoints for planning; what they return is no experiment's."""
 
 OPERATIONS = (
     _row(
@@ -783,5 +874,8 @@ OPERATIONS = (
     ),
 )
 """Endpoints for monitoring."""
+
+EVERY_ENDPOINT = (*ENDPOINTS, *PLANS, *OPERATIONS)
+"""The whole table."""
 
 BY_VERB = {endpoint.verb: endpoint for endpoint in ENDPOINTS}

@@ -13,14 +13,24 @@ from rich.cells import cell_len
 
 from equipoise.errors import visible
 from equipoise.experiment.dial import dial_words
+from equipoise.experiment.fidelity import figure_text
 from equipoise.policies import Policy
 from equipoise.terminal import aligned
-from equipoise.text_layout import NARROWEST_NAME, SHORTEST_NAME, WIDEST_NAME, padded, shortened, shortened_names
+from equipoise.text_layout import (
+    NARROWEST_NAME,
+    SHORTEST_NAME,
+    WIDEST_NAME,
+    Column,
+    padded,
+    shortened,
+    shortened_names,
+    table_lines,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from equipoise.experiment import ArmStatus, Progress, Status
+    from equipoise.experiment import ArmStatus, Fidelity, Progress, Status
 
 LARGEST_PLAIN = 1e9
 """Larger numbers may be written with an exponent."""
@@ -87,6 +97,28 @@ def status_lines(status: Status, *, width: int | None = None, height: int | None
         total = lines.pop()
         lines += [Line(f"... {left_out:,} more arms", "dim"), total]
     return lines + notes
+
+
+def fidelity_lines(found: Fidelity, *, width: int | None = None) -> list[Line]:
+    """Format the comparison of an experiment with its plan: the sentences, then what was planned and what is."""
+    room = shutil.get_terminal_size().columns if width is None else width
+    lines = [
+        Line(f"{visible(found.name)}: day {found.day:.0f} of {found.last_day:.0f}, planned as {found.way}", "bold")
+    ]
+    for sentence in found.sentences:
+        lines += [Line(part) for part in textwrap.wrap(visible(sentence), max(room, 20), subsequent_indent="  ")]
+    shown = found.figures
+    columns = [
+        Column(
+            "figure", [visible(one.figure if one.arm is None else f"{one.figure} {one.arm}") for one in shown], 0, True
+        ),
+        Column("now", [figure_text(one.figure, one.actual) for one in shown]),
+        Column("planned", [figure_text(one.figure, one.middle) for one in shown]),
+        Column("8 in 10 from", [figure_text(one.figure, one.low) for one in shown]),
+        Column("to", [figure_text(one.figure, one.high) for one in shown]),
+        Column("", ["outside" if one.inside is False else "" for one in shown]),
+    ]
+    return [*lines, *(Line(text) for text in table_lines(columns, room))]
 
 
 def styled_text(lines: Sequence[Line]) -> Text:

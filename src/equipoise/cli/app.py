@@ -12,6 +12,7 @@ from equipoise._version import __version__
 from equipoise.cli import analysis_commands as analysis
 from equipoise.cli import backup_commands as backups
 from equipoise.cli import experiment_commands as experiments
+from equipoise.cli import plan_commands as plans
 from equipoise.cli import planning_commands as planning
 from equipoise.cli import report_commands as reports
 from equipoise.cli import service_commands as service
@@ -20,7 +21,7 @@ from equipoise.cli.exit_codes import FAILURE, Command, fail
 from equipoise.errors import EquipoiseError
 
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Planning": {"allocate": planning.allocate, "frontier": planning.frontier},
+    "Planning": {"plan": plans.plan, "allocate": planning.allocate, "frontier": planning.frontier},
     "Simulation": {"simulate": planning.simulate, "reproduce": planning.reproduce, "demo": service.demo},
     "Live experiments": {
         "create": experiments.create,
@@ -33,6 +34,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "status": reports.status,
         "compare": analysis.compare,
         "report": analysis.report,
+        "fidelity": reports.fidelity,
         "pause": experiments.pause,
         "resume": experiments.resume,
         "stop": experiments.stop,

@@ -62,6 +62,15 @@ def create(
     file: Annotated[
         Path | None, option("--file", "Experiment", "FILE.toml", "What options do not say is taken from this file.")
     ] = None,
+    plan: Annotated[
+        Path | None, option("--plan", "Experiment", "PLAN.toml", "Make the experiment that a plan describes.")
+    ] = None,
+    way: Annotated[
+        str | None,
+        option(
+            "--way", "Experiment", "WAY", "With --plan: as equipoise plan names it; the recommended one by default."
+        ),
+    ] = None,
     arms: Annotated[str | None, option("--arms", "Experiment", "A,B,C", "Names of the arms.")] = None,
     policy: Annotated[
         str | None,
@@ -193,10 +202,12 @@ def create(
             decided=decided,
         ),
     }
-    description = Description(file, _given(**given) or {})
-    rehearse(store, lambda trial: description.create_in(StoredExperiments(trial)))
+    make = Description(file, _given(**given) or {}).create_in if plan is None else _planned(plan, way, file, given)
+    if plan is None and way is not None:
+        raise InvalidInput.of("way", "goes with --plan", way)
+    rehearse(store, lambda trial: make(StoredExperiments(trial)))
     experiments = experiments_at(store, key, who, new=True)
-    made = description.create_in(experiments)
+    made = make(experiments)
     settings, names = made.configuration, [arm.arm for arm in made.status().arms]
     data = {"name": made.name, "store": experiments.url, "arms": names} | settings.to_dict()
     print_answer(
@@ -204,6 +215,36 @@ def create(
         f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {experiments.url}",
         as_json,
     )
+
+
+_BESIDE_PLAN = ("name", "seed", "metadata", "covariates")
+"""Options of `create` that a plan does not answer."""
+_SECONDS = 10.0
+"""How long a plan is simulated for the bands that the experiment is compared with later."""
+
+
+def _planned(plan: Path, way: str | None, file: Path | None, given: dict[str, Any]) -> "Callable[..., Experiment]":
+    """Return a function that makes the experiment of a plan."""
+    from equipoise.planner import read_plan
+    from equipoise.planner.planned_experiment import creation_settings
+    from equipoise.planner.refinement import simulate
+
+    stated = {name: value for name, value in given.items() if value is not None}
+    wrong = "file" if file is not None else next((name for name in stated if name not in _BESIDE_PLAN), None)
+    if wrong is not None:
+        name = {"reward_range": "range"}.get(wrong, wrong).replace("_", "-")
+        raise InvalidInput(f"--{name} must be left out where --plan says it", hint="change the plan instead")
+    if "name" not in stated:
+        raise InvalidInput.of("name", "is missing", hint="equipoise create NAME --plan PLAN.toml")
+    found = read_plan(plan)
+    if way is not None:
+        found.way(way)
+    forecast = simulate(found, seconds=_SECONDS, progress=sys.stderr.isatty())
+    beside = {name: value for name, value in stated.items() if name != "name"}
+    chosen, settings = creation_settings(forecast, way, beside)
+    if way is None:
+        note(f"the way is {chosen}, as recommended; --way chooses another")
+    return lambda experiments: experiments.create(stated["name"], **settings)
 
 
 def _check_one_dial(options: dict[str, Any]) -> None:

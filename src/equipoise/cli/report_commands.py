@@ -75,6 +75,28 @@ def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> 
         print_lines(status_lines(found))
 
 
+def fidelity(
+    name: ExperimentName,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Compare an experiment with the plan it was made from: what left its 8-in-10 range."""
+    form = output_format(as_json, as_csv)
+    found = open_experiment(store, name, key).fidelity()
+    from equipoise import terminal
+    from equipoise.status_table import fidelity_lines, print_lines
+
+    if form == "json":
+        terminal.print_json(found.to_dict())
+    elif form == "csv":
+        columns = ["figure", "arm", "low", "middle", "high", "actual", "inside"]
+        terminal.print_csv(columns, [[getattr(one, column) for column in columns] for one in found.figures])
+    else:
+        print_lines(fidelity_lines(found))
+
+
 def _watch_live(experiment: "Experiment", every: float) -> None:
     from rich.console import Console
     from rich.live import Live

@@ -15,6 +15,7 @@ from equipoise.experiment.records import (
     Assignment,
     Comparison,
     Event,
+    Fidelity,
     History,
     Report,
     Status,
@@ -305,6 +306,13 @@ class AsyncRemoteExperiment:
             if isinstance(given[name], str):
                 raise InvalidInput.of(name, "must be a list of attributes", given[name])
         return await self._backend.report({name: value for name, value in given.items() if value is not None})
+
+    async def fidelity(self) -> Fidelity:
+        """Compare the experiment with the plan it was made from: what left the range it was planned to lie in.
+
+        Raises `InvalidInput` if it was not made from a plan.
+        """
+        return await self._backend.fidelity()
 
     async def verify(self) -> Verification:
         """Check that nothing was lost or changed.

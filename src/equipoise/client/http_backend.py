@@ -82,6 +82,10 @@ class HttpBackend:
         """Fetch the report."""
         return self._send("report", **{name: _query_value(value) for name, value in settings.items()})
 
+    def fidelity(self) -> Any:
+        """Fetch the comparison with the plan."""
+        return self._send("fidelity")
+
     def verify(self) -> Any:
         """Have the service replay the log."""
         return self._send("verify")

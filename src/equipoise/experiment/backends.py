@@ -19,6 +19,7 @@ from equipoise.errors import (
 from equipoise.experiment import commands
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
+from equipoise.experiment.fidelity import fidelity_of
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Comparison,
         Event,
         ExperimentSummary,
+        Fidelity,
         History,
         Report,
         Status,
@@ -96,6 +98,9 @@ class Backend(Protocol):
 
     def report(self, settings: dict[str, Any]) -> Report:
         """Report on everything that can be said."""
+
+    def fidelity(self) -> Fidelity:
+        """Compare the experiment with its plan."""
 
     def verify(self) -> Verification:
         """Replay the log and compare it with the tables."""
@@ -225,6 +230,15 @@ class StoreBackend:
             return state, read_status(transaction, self.number, state, now), found
 
         return report_of(*self._read_once(read), chosen)
+
+    def fidelity(self) -> Fidelity:
+        """Compare the status with the plan in the metadata."""
+        now = self.store.now()
+
+        def read(transaction: Transaction, state: State) -> tuple[Status, dict[str, Any]]:
+            return read_status(transaction, self.number, state, now), state.configuration.metadata
+
+        return fidelity_of(*self._read(read))
 
     def verify(self) -> Verification:
         """Check the database, then replay the log."""

@@ -15,6 +15,7 @@ from equipoise.experiment.records import (
     Comparison,
     Event,
     ExperimentSummary,
+    Fidelity,
     History,
     Report,
     Status,
@@ -559,6 +560,13 @@ class Experiment:
             if isinstance(given[name], str):
                 raise InvalidInput.of(name, "must be a list of attributes", given[name])
         return self._backend.report({name: value for name, value in given.items() if value is not None})
+
+    def fidelity(self) -> Fidelity:
+        """Compare the experiment with the plan it was made from: what left the range it was planned to lie in.
+
+        Raises `InvalidInput` if it was not made from a plan.
+        """
+        return self._backend.fidelity()
 
     def verify(self) -> Verification:
         """Check that nothing was lost or changed.

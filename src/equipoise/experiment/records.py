@@ -378,6 +378,72 @@ class WhatIf:
 
 
 @dataclass(frozen=True)
+class PlannedFigure:
+    """A figure that was planned, on the present day: between which values it was to lie, and what it is.
+
+    Attributes
+    ----------
+    figure, arm : str, and str or None
+        What it is: people, rewards, missing, widest, best share, average reward, share of arm or mean of arm; and of
+        which arm, for the last two.
+    low, middle, high : float or None
+        The ends of the band in which 8 of 10 simulated experiments lay on this day, and the middle one; None while
+        most of them had no such figure yet.
+    actual : float or None
+        What it is now, if it is known.
+    inside : bool or None
+        Whether that lies in the band.
+    """
+
+    figure: str
+    arm: str | None
+    low: float | None
+    middle: float | None
+    high: float | None
+    actual: float | None
+    inside: bool | None
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How an experiment goes compared with the plan it was made from.
+
+    Attributes
+    ----------
+    name : str
+        The experiment.
+    at : datetime
+        Time of the comparison, in UTC.
+    plan, way : str
+        Digest of the plan, and the way of assigning people that was chosen from it.
+    day, last_day : float
+        Days since the start, and the last day of the plan.
+    figures : tuple of PlannedFigure
+        All figures.
+    sentences : tuple of str
+        What left its band, in words, and how many figures did not.
+    """
+
+    name: str
+    at: datetime
+    plan: str
+    way: str
+    day: float
+    last_day: float
+    figures: tuple[PlannedFigure, ...]
+    sentences: tuple[str, ...]
+
+    @property
+    def outside(self) -> tuple[PlannedFigure, ...]:
+        """The figures that left their bands."""
+        return tuple(figure for figure in self.figures if figure.inside is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain data that JSON can hold."""
+        return dataclasses.asdict(self) | {"at": self.at.isoformat()}
+
+
+@dataclass(frozen=True)
 class Verification:
     """A successful verification.
 

@@ -19,7 +19,9 @@ from equipoise.planner.way_forecast import Readings, WayForecast, way_forecasts
 from equipoise.serialization import json_data
 
 if TYPE_CHECKING:
+    from equipoise.experiment import Experiment
     from equipoise.planner.plan import Plan
+    from equipoise.store import Store
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,6 +137,22 @@ class Forecast:
             "alternatives": json_data(self.alternatives),
             "recommendation": json_data(self._sentences),
         }
+
+    def create(self, store: Store | str, name: str, *, way: str | None = None, **settings: Any) -> Experiment:
+        """Create the experiment that this is about, and keep with it what was planned.
+
+        Parameters
+        ----------
+        store, name : Store or str, and str
+            As in `Experiment.create`.
+        way : str, optional
+            Which way to assign people; the recommended one by default.
+        **settings
+            More arguments of `Experiment.create`, such as `seed` or `metadata`.
+        """
+        from equipoise.planner.planned_experiment import create_experiment
+
+        return create_experiment(self, store, name, way=way, **settings)
 
     def to_json(self) -> str:
         """Return everything as JSON text."""

@@ -33,8 +33,8 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     return parse_plan(files.read_text(file), str(file), folder=file.parent)
 
 
-def parse_plan(text: str, source: str = "plan", *, folder: Path | None = None) -> Plan:
-    r"""Parse a plan from TOML text; errors call it `source`.
+def parse_plan(text: str, source: str = "plan", *, folder: Path | None = None, reads_files: bool = True) -> Plan:
+    r"""Parse a plan from TOML text; errors call it `source`. Without `reads_files`, one that names files is refused.
 
     Examples
     --------
@@ -60,7 +60,18 @@ def parse_plan(text: str, source: str = "plan", *, folder: Path | None = None) -
     """
     data = files.parse_toml(text, source)
     with files.errors_in(source):
+        if not reads_files:
+            _refuse_files(data)
         return plan_from_tables(data, folder=folder)
+
+
+def _refuse_files(data: Mapping[str, Any]) -> None:
+    """Raise if a plan reads files or stores: one that came over a network must not."""
+    people = data.get("people")
+    counts = people.get("counts") if isinstance(people, Mapping) else None
+    for name, is_given in (("from", "from" in data), ("pilot", "pilot" in data), ("counts", isinstance(counts, str))):
+        if is_given:
+            raise InvalidInput.of(name, "must be left out: a plan that is sent to a service reads no files")
 
 
 def plan_from_tables(data: Mapping[str, Any], *, folder: Path | None = None) -> Plan:

@@ -186,7 +186,12 @@ def _goal(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     lag = way.last_reward_day.median - way.last_person_day.median
     last = question.date_of(way.last_reward_day.median)
     if question.has_calendar and lag >= 1.0 and last is not None:
-        found.append(sentence("last", "The last rewards come by {last}.", {"last": day_of(last, question.start)}))
+        words = (
+            "The last rewards come by {last}."
+            if question.holds
+            else "End enrolment then; the last rewards come by {last}."
+        )
+        found.append(sentence("last", words, {"last": day_of(last, question.start)}))
     return found
 
 
@@ -315,7 +320,7 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         missed, of = out_of(choice.rest)
         missing = "{missed} of {of} end without it, half of them with ±{rest} or better."
         if choice.rest_width <= question.precision:
-            missing = "{missed} of {of} end without it, most of them as too many rewards are missing or open."
+            missing = "{missed} of {of} end without it, most of them as too many rewards are missing."
         found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": _near(choice.rest_width)}))
     if choice.precision is not None and question.precision is not None and choice.precision < 0.99 * question.precision:
         reached, of = out_of(choice.chance.value)
@@ -516,23 +521,14 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         sure, of = out_of(question.sureness)
         words = f"{people or 'The'} best is ±{{reached}}, in {{sure}} of {{of}} experiments ({called})."
         said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
-    for share, why in (
-        (found.missing, "too many rewards are missing"),
-        (found.open, "too many rewards are still open"),
-    ):
-        if share >= 0.1:
-            happened, of = out_of(share)
-            words = (
-                "In {happened} of {of} the intervals are narrow enough by then, but the numbers are provisional: " + why
-            )
-            said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
+    if found.missing >= 0.1:
+        happened, of = out_of(found.missing)
+        words = "In {happened} of {of} the intervals are narrow enough by then, but too many rewards are missing."
+        said.append(sentence("provisional", words, {"happened": happened, "of": of}))
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
         options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
-    if found.open >= 0.1:
-        options.append("end enrolment when intervals are narrow enough and wait for the last rewards")
-        options.append("hold rewards back until their window has passed")
     if found.people_factor is not None:
         options.append("take {factor} times as many people")
         parts["factor"] = _rounded_up(found.people_factor)

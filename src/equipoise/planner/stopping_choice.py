@@ -9,7 +9,6 @@ import numpy as np
 
 from equipoise._types import FloatArray
 from equipoise.planner.figures import Mean, Range, quantile, range_of, share_of
-from equipoise.planner.first_passages import BoolArray, provisional
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.way_forecast import Readings
 
@@ -79,9 +78,8 @@ class Alternatives:
         Probability of that by the deadline.
     days : float, optional
         Days within which enough experiments have it.
-    missing, open : float
-        Share of the experiments whose intervals are narrow enough by the deadline, but whose numbers are provisional,
-        as too many rewards are missing for good, or still open.
+    missing : float
+        Share of the experiments whose intervals are narrow enough by the deadline, but with too many rewards missing.
     """
 
     way: str
@@ -93,7 +91,6 @@ class Alternatives:
     chance: float | None = None
     days: float | None = None
     missing: float = 0.0
-    open: float = 0.0
 
 
 def round_up(width: float) -> float:
@@ -193,8 +190,8 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
     best = int(np.argmin(reached))
     width = float(reached[best])
     is_narrow = widths[best] <= question.precision
-    missing, is_open = (float((is_narrow & one[best]).mean()) for one in _provisional(readings))
-    found = Alternatives(way=question.ways[best], reached=width, missing=missing, open=is_open)
+    missing = float((is_narrow & readings.at_deadline(readings.provisional)[best]).mean())
+    found = Alternatives(way=question.ways[best], reached=width, missing=missing)
     if is_narrow.mean() >= question.sureness:
         return found  # more people or fewer arms would not help
     offered, days, chance = _within_reach(readings, best, max(width, question.precision), limit)
@@ -209,13 +206,6 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
         chance=chance,
         days=days,
     )
-
-
-def _provisional(readings: Readings) -> tuple[BoolArray, BoolArray]:
-    """Return where numbers are provisional at the deadline as rewards are missing, and where only as they are open."""
-    is_provisional = readings.at_deadline(readings.provisional)
-    missing = readings.at_deadline(provisional(readings.paths, holds=True))
-    return missing, is_provisional & ~missing
 
 
 def _within_reach(

@@ -130,8 +130,12 @@ class Readings:
 
     @cached_property
     def provisional(self) -> BoolArray:
-        """Whether the numbers are provisional at each look."""
-        return provisional(self.paths, holds=self.question.holds, reward_range=self.question.reward_range)
+        """Whether too many rewards are missing for good at each look.
+
+        Rewards that are open do not stand in the way of a goal: enrolment ends when intervals are narrow enough, and
+        the last rewards are waited for. `all_known` says when they have come.
+        """
+        return provisional(self.paths, holds=True)
 
     @cached_property
     def widest(self) -> FloatArray:

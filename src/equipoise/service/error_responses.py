@@ -20,6 +20,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotAllowed: 403,
     errors.UnknownExperiment: 404,
     errors.UnknownKey: 404,
+    errors.UnknownPlan: 404,
     errors.UnknownUnit: 404,
     errors.UnexpectedReward: 409,
     errors.ExperimentExists: 409,

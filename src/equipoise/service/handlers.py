@@ -44,8 +44,7 @@ _encode_record = msgspec.json.Encoder().encode
 
 def routes() -> list[Route]:
     """Return a route for every endpoint."""
-    endpoints = (*http_api.ENDPOINTS, *http_api.OPERATIONS)
-    return [Route(endpoint, _HANDLERS.get(endpoint.verb) or _method(endpoint)) for endpoint in endpoints]
+    return [Route(endpoint, _HANDLERS.get(endpoint.verb) or _method(endpoint)) for endpoint in http_api.EVERY_ENDPOINT]
 
 
 # Units, in group commits
@@ -312,6 +311,42 @@ async def _export(service: Service, exchange: Exchange) -> Answer:
     return Answer(200, await export_pieces(experiment, form), headers)
 
 
+# Plans
+
+
+async def _submit_plan(service: Service, exchange: Exchange) -> Answer:
+    body: http_api.NewPlan = exchange.data
+
+    def work() -> Answer:
+        from equipoise.planner.plan import Plan
+        from equipoise.planner.plan_file import parse_plan
+
+        if (body.plan is None) == (body.toml is None):
+            raise InvalidInput("give a plan as JSON in `plan`, or as TOML in `toml`; one of them")
+        try:
+            plan = Plan.from_dict(body.plan) if body.plan is not None else parse_plan(str(body.toml), reads_files=False)
+        except InvalidInput:
+            raise
+        except EquipoiseError as error:  # about a place in the file
+            raise InvalidInput(error.message, hint=error.hint) from None
+        found = service.plans.submit(plan, seconds=body.seconds)
+        return Answer(200 if found["state"] == "done" else 202, encode(found))
+
+    return await service.elsewhere(work)
+
+
+async def _list_plans(service: Service, _exchange: Exchange) -> Answer:
+    return Answer(200, encode({"plans": await service.elsewhere(service.plans.summaries)}))
+
+
+async def _plan(service: Service, exchange: Exchange) -> Answer:
+    return Answer(200, encode(await service.elsewhere(partial(service.plans.get, exchange.names[0]))))
+
+
+async def _cancel_plan(service: Service, exchange: Exchange) -> Answer:
+    return Answer(200, encode(await service.elsewhere(partial(service.plans.cancel, exchange.names[0]))))
+
+
 # Operations
 
 
@@ -340,6 +375,10 @@ _HANDLERS: dict[str, Handler] = {
     "create": _create,
     "delete": _delete,
     "export": _export,
+    "submit_plan": _submit_plan,
+    "list_plans": _list_plans,
+    "plan": _plan,
+    "cancel_plan": _cancel_plan,
     "healthz": _healthz,
     "readyz": _readyz,
     "metrics": _metrics,

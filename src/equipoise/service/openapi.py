@@ -16,6 +16,7 @@ from equipoise._version import __version__
 from equipoise.errors import Hint
 from equipoise.experiment import Experiment
 from equipoise.experiment.export import COLUMNS
+from equipoise.experiment.fidelity import PLAN, fidelity_of
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_UNIT
 from equipoise.serialization import json_data
 from equipoise.service.dispatch import Answer, Exchange, Route
@@ -42,7 +43,7 @@ REASONS = {
     400: "The request is not JSON, or did not arrive whole.",
     401: "No key, or one that is not valid.",
     403: "The key's role or experiment does not cover this, or a page of another site may not call the service.",
-    404: "No such experiment, unit or arm.",
+    404: "No such experiment, unit, arm or plan.",
     408: "The request took too long to arrive.",
     409: "It contradicts what is recorded, or the state of the experiment.",
     413: "The body is too large.",
@@ -66,6 +67,7 @@ _PATH = {
     "name": ("The experiment.", "fractions", LONGEST_NAME),
     "unit": ("The unit that was assigned.", "student-42", LONGEST_UNIT),
     "arm": ("The arm.", "pie", LONGEST_NAME),
+    "id": ("The plan's id, as it was returned when the plan was submitted.", 4 * "0f1e2d3c4b5a6978", 64),
 }
 _NOT_JSON: dict[str, tuple[str, tuple[str, ...]]] = {
     "export": (
@@ -100,6 +102,14 @@ BODIES: dict[str, dict[str, Any]] = {
     "change_weight": {"reward_weight": 0.9},
     "change_dial": {"information_kept": 0.7, "information_about": "every-arm"},
     "add_arm": {"name": "blocks", "floor": 0.05},
+    "submit_plan": {
+        "plan": {
+            "arms": [{"name": "plain", "rate": "25% to 35%", "control": True}, {"name": "prize", "rate": "40% to 60%"}],
+            "people": {"per_day": 96, "days": 60},
+            "goals": {"precision": 0.06},
+        },
+        "seconds": 30,
+    },
 }
 """An example body for each verb that has one."""
 
@@ -107,11 +117,12 @@ BODIES: dict[str, dict[str, Any]] = {
 @cache
 def document() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    endpoints = (*http_api.ENDPOINTS, *http_api.OPERATIONS)
-    kinds = {kind for one in endpoints for kind in (one.body, one.query, one.answer) if kind is not None}
+    kinds = {kind for one in http_api.EVERY_ENDPOINT for kind in (one.body, one.query, one.answer) if kind is not None}
     ordered = sorted({*kinds, http_api.Failure}, key=lambda kind: kind.__name__)
     found, schemas = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
-    queries = {one.query.__name__: schemas.pop(one.query.__name__) for one in endpoints if one.query is not None}
+    queries = {
+        one.query.__name__: schemas.pop(one.query.__name__) for one in http_api.EVERY_ENDPOINT if one.query is not None
+    }
     for schema in schemas.values():
         schema["description"] = inspect.cleandoc(schema["description"]).partition("\n\n")[0].replace("\n", " ")
         for name, field in schema["properties"].items():
@@ -123,7 +134,7 @@ def document() -> dict[str, Any]:
     references = dict(zip(ordered, found, strict=True))
     examples = _examples()
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in endpoints:
+    for endpoint in http_api.EVERY_ENDPOINT:
         operation: dict[str, Any] = {
             "tags": [endpoint.tag],
             "summary": endpoint.summary,
@@ -185,6 +196,8 @@ def _successes(
     answer = {"description": description, "content": {"application/json": {"schema": schema, "example": example}}}
     if endpoint.created is None:
         return {"200": answer}
+    if endpoint.is_later:
+        return {"200": {**answer, "description": endpoint.created}, "202": answer}
     before = example | {"new": False} if "new" in example else example
     content = {"application/json": {"schema": schema, "example": before}}
     return {"200": {"description": endpoint.created, "content": content}, "201": answer}
@@ -239,13 +252,26 @@ def _examples() -> dict[str, Any]:
         for verb in ("change_weight", "change_dial"):
             run(verb)
         found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
+        found["fidelity"] = json_data(fidelity_of(experiment.status(), {PLAN: _PLANNED}))
         run("add_arm")
         for verb in ("pause_arm", "resume_arm", "retire_arm"):
             run(verb, "pie")
         run("stop")
         seconds = iter(range(10**6, 2 * 10**6))  # every window has passed
         run("finish")
+    plan = {"id": _PATH["id"][1], "state": "waiting", "replications": 0, "asked_at": started.isoformat(), "seconds": 30}
+    for verb in ("submit_plan", "plan", "cancel_plan"):
+        found[verb] = plan | {"forecast": None, "plan": BODIES["submit_plan"]["plan"], "error": None}
+    found["list_plans"] = {"plans": [plan]}
     return found
+
+
+_PLANNED = {
+    "digest": _PATH["id"][1],
+    "way": "information kept 0.7",
+    "days": [0.0, 1.0],
+    "bands": [{"figure": "people", "arm": None, "low": [0, 80], "middle": [0, 100], "high": [0, 120]}],
+}
 
 
 # Pages

@@ -9,6 +9,7 @@ import shlex
 import tempfile
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from equipoise._version import __version__
@@ -82,12 +83,19 @@ def _run(listening: socket.socket, where: str, workers: int, settings: Settings,
         say_where()
         run_here(config, listening)
         return
+    from equipoise.service.plan_queue import PLANS, PlanQueue
     from equipoise.service.prometheus import SHARED
 
     with tempfile.TemporaryDirectory(prefix="equipoise-") as directory:
         os.environ[SHARED] = directory
+        plans = Path(directory) / "plans"
+        plans.mkdir()
+        os.environ[PLANS] = str(plans)
         logs.set_up(os.environ[LOG_FORMAT])
-        run_several(config, listening, say_where)
+        try:
+            run_several(config, listening, say_where)
+        finally:
+            PlanQueue(plans).close()
 
 
 def is_loopback(host: str) -> bool:

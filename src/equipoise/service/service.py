@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from equipoise.errors import EquipoiseError, Hint, NotAuthenticated, StoreError, UnknownExperiment
@@ -18,6 +21,7 @@ from equipoise.service.api_keys import OPEN, Key, KeyRing
 from equipoise.service.error_responses import CLIENT_GONE, Overloaded, Refused
 from equipoise.service.group_commit import GroupCommit
 from equipoise.service.key_limits import Budgets
+from equipoise.service.plan_queue import PLANS, PlanQueue
 from equipoise.service.prometheus import Metrics
 from equipoise.service.threads import Threads
 
@@ -72,6 +76,7 @@ class Service:
         self._read_check = looks.shared(lambda: self.store.read(lambda transaction: transaction.find("-")))
         self._write_check = looks.shared(self._write)
         self._written_at = -_WRITTEN_SECONDS
+        self._own_plans: tempfile.TemporaryDirectory[str] | None = None
         self.draining = False
         """Whether the service will close its port soon."""
         self._numbers: dict[str, int] = {}
@@ -91,10 +96,22 @@ class Service:
         await self.group_commit.close(self.settings.ending_seconds)
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._read_keys(note_uses=True), self.settings.ending_seconds)
+        if self._own_plans is not None:
+            self.plans.close()
+            self._own_plans.cleanup()
         for crowd in (self._threads, self._long_threads, self._decoding, self._looks):
             crowd.shut_down()
         self._key_thread.shutdown(wait=False, cancel_futures=True)
         self.store.close()
+
+    @cached_property
+    def plans(self) -> PlanQueue:
+        """The plans that are simulated, in a directory that the processes of a server share, or one of its own."""
+        shared = os.environ.get(PLANS)
+        if shared is None:
+            self._own_plans = tempfile.TemporaryDirectory(prefix="equipoise-plans-")
+            shared = self._own_plans.name
+        return PlanQueue(Path(shared))
 
     # Keys
 
