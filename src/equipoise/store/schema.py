@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-REVISION = "5"
+REVISION = "6"
 """The revision that this code reads and writes: the newest file in `migrations`."""
 
 VERSION_TABLE = "equipoise_version"
@@ -133,6 +133,16 @@ keys = sa.Table(
     sa.Column("last_used_at", sa.BigInteger),
     sa.Column("limits", sa.Text),  # what the key may use per hour, as JSON; none by default
     info={"since": 2},
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("hash", _word, primary_key=True),  # SHA-256 of the secret in the browser's cookie, in hexadecimal
+    sa.Column("key", _word, nullable=False),  # the key it was opened with, and ends with
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+    info={"since": 6},
 )
 
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]

@@ -16,7 +16,7 @@ from equipoise.store.schema import ARM_COLUMNS, EVENT_COLUMNS, PENDING_COLUMNS
 if TYPE_CHECKING:
     from equipoise.store.database import Database
 
-_experiments, _keys = schema.experiments, schema.keys
+_experiments, _keys, _sessions = schema.experiments, schema.keys, schema.sessions
 
 _LOWEST_NUMBER, _HIGHEST_NUMBER = 2**40, 2**62
 """Range of the numbers of experiments; those of stores before revision 3 were 1, 2, 3, ..."""
@@ -63,6 +63,15 @@ class Key(NamedTuple):
     revoked_at: int | None = None
     last_used_at: int | None = None
     limits: str | None = None
+
+
+class Session(NamedTuple):
+    """A session of the console, with the hash of its secret; instants are in microseconds."""
+
+    hash: str
+    key: str
+    created_at: int
+    expires_at: int
 
 
 HEAD = """
@@ -220,6 +229,12 @@ class Transaction(ABC):
         """Return a fingerprint of the keys, cheaper than reading them, that changes when one is added or revoked."""
         return self.execute(_KEYS_MARK)[0]
 
+    def session(self, hashed: str) -> Session | None:
+        """Return the session with this hash, if there is one."""
+        statement = sa.select(*(_sessions.c[name] for name in Session._fields)).where(_sessions.c.hash == hashed)
+        row = self.connection.execute(statement).one_or_none()
+        return None if row is None else Session(*row)
+
     # Writing
 
     def create(self, name: str, state: str, created_at: int, configuration: str) -> int:
@@ -291,3 +306,12 @@ class Transaction(ABC):
         """Record when keys were last used; an earlier use changes nothing."""
         if uses:
             self.connection.execute(_TOUCH, [{"of": key, "at": at} for key, at in uses])
+
+    def add_session(self, session: Session, now: int) -> None:
+        """Insert a session, and delete those that have expired."""
+        self.connection.execute(sa.delete(_sessions).where(_sessions.c.expires_at <= now))
+        self.connection.execute(sa.insert(_sessions).values(session._asdict()))
+
+    def end_session(self, hashed: str) -> None:
+        """Delete a session; idempotent."""
+        self.connection.execute(sa.delete(_sessions).where(_sessions.c.hash == hashed))
