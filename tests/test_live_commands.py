@@ -333,6 +333,8 @@ EXISTING_ONLY = [
     ["status", "exam"],
     ["compare", "exam"],
     ["report", "exam"],
+    ["fidelity", "exam"],
+    ["plan", "--from-experiment", "exam"],
     ["pause", "exam"],
     ["resume", "exam"],
     ["stop", "exam"],

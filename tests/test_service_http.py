@@ -73,7 +73,7 @@ def test_no_address_with_a_key_ignores_a_parameter(api):
     """Those that are hot are no exception, and nothing is recorded by what is refused."""
     bodies = {ASK: {"unit": "misspelt"}, TELL: {"reward": 0.5}}
     for path, methods in api.data("GET", "/openapi.json")["paths"].items():
-        place = path.format(name="x", unit="ada", arm="a")
+        place = path.format(name="x", unit="ada", arm="a", id="0" * 64)
         for method, operation in methods.items():
             if "security" in operation:
                 body = bodies.get(place) if method != "get" else None

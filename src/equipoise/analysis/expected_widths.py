@@ -49,7 +49,7 @@ def expected_half_widths(
     >>> expected_half_widths([1000, 1000, 1000], rate, np.sqrt(rate * (1 - rate)), reward_range=(0, 1)).round(4)
     array([0.0373, 0.04  , 0.0424])
     >>> expected_half_widths([1000, 10], [1, 2], [1, 1]).round(4)
-    array([0.1222,    nan])
+    array([0.1108,    nan])
     """
     counts = np.rint(checks.non_negative("people_per_arm", people_per_arm))
     means, stds = checks.means_and_stds(mean, std)

@@ -152,7 +152,7 @@ class ArmPrior:
         if apart == 0.0:
             raise InvalidInput(
                 "mean_unsure must say how far off the guesses may be where all are the same; got 0",
-                hint="or give ArmPrior(means_apart=...) itself",
+                hint="or state means_apart itself",
             )
         spreads = math.sqrt(_variance(logarithm) + float(np.mean((2.0 * doubts[1] / stds) ** 2)))
         return cls(

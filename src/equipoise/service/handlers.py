@@ -315,6 +315,7 @@ async def _export(service: Service, exchange: Exchange) -> Answer:
 
 
 async def _submit_plan(service: Service, exchange: Exchange) -> Answer:
+    _key(exchange).require(http_api.READERS)
     body: http_api.NewPlan = exchange.data
 
     def work() -> Answer:
@@ -335,15 +336,18 @@ async def _submit_plan(service: Service, exchange: Exchange) -> Answer:
     return await service.elsewhere(work)
 
 
-async def _list_plans(service: Service, _exchange: Exchange) -> Answer:
+async def _list_plans(service: Service, exchange: Exchange) -> Answer:
+    _key(exchange).require(http_api.READERS)
     return Answer(200, encode({"plans": await service.elsewhere(service.plans.summaries)}))
 
 
 async def _plan(service: Service, exchange: Exchange) -> Answer:
+    _key(exchange).require(http_api.READERS)
     return Answer(200, encode(await service.elsewhere(partial(service.plans.get, exchange.names[0]))))
 
 
 async def _cancel_plan(service: Service, exchange: Exchange) -> Answer:
+    _key(exchange).require(http_api.READERS)
     return Answer(200, encode(await service.elsewhere(partial(service.plans.cancel, exchange.names[0]))))
 
 

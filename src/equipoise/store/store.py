@@ -62,7 +62,7 @@ def upgrade(url: str, *, create: bool = True) -> tuple[str | None, str]:
     Examples
     --------
     >>> upgrade("memory:")
-    (None, '5')
+    (None, '6')
     """
     with Store(database_at(url)) as store:
         store._revision(create)
