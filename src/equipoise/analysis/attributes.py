@@ -46,6 +46,7 @@ class Attribute:
     Traceback (most recent call last):
     ...
     equipoise.errors.InvalidInput: attribute 'age' must be of one type; got the number 9 (row 0) and True (row 1)
+    hint: convert the column, or leave it out: everything else is reported without it
     """
 
     name: str
@@ -159,7 +160,10 @@ def _of_one_type(name: str, items: list[Any], where: Callable[[int], str]) -> tu
         plain.append(kind(item))
     if len(first) > 1:
         got = " and ".join(f"{_WORDS[kind]} {items[i]!r} ({where(i)})".strip() for kind, i in list(first.items())[:2])
-        raise InvalidInput(f"attribute {name!r} must be of one type; got {got}")
+        raise InvalidInput(
+            f"attribute {name!r} must be of one type; got {got}",
+            hint="convert the column, or leave it out: everything else is reported without it",
+        )
     return plain, set(first)
 
 

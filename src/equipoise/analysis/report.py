@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -252,7 +252,23 @@ def analyse(
         stopped_by_budget=budget is not None,
         reward_weight=reward_weight,
     )
-    return report_on(observations, design, adjust=adjust, by=by, confidence=confidence)
+    report = report_on(observations, design, adjust=adjust, by=by, confidence=confidence)
+    return dataclasses.replace(report, notes=(*report.notes, *_without(observations)))
+
+
+def _without(observations: Observations) -> Iterator[str]:
+    """Say what data collected elsewhere would need for the parts of a report that are missing."""
+    if observations.n_arms > 1 and observations.probabilities is None and observations.probability is None:
+        yield (
+            "No probabilities are given: if rewards change over time, differences over the same people are estimated "
+            "within periods, and whether arms were drawn as planned is not checked. Give every arm's probability for "
+            "each person (`probabilities`), or the shares if they were constant."
+        )
+    if observations.at is None or observations.rewarded_at is None:
+        yield (
+            "No times are given: whether good rewards come faster than others is not checked. Give the columns of the "
+            "times of assignments and rewards (`at`, `rewarded_at`)."
+        )
 
 
 def _adjusted(observations: Observations, adjust: Sequence[str], control: int | None, delta: float) -> Adjusted | None:
