@@ -439,6 +439,16 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
     return True
 
 
+_COPIED = (
+    (schema.events, "number"),
+    (schema.pending, "decision"),
+    (schema.rollups, "hour, arm"),
+    (schema.checkpoints, "event"),
+    (schema.alerts, "id"),
+)
+"""What a copy has besides the experiment and its arms, and in which order."""
+
+
 def copy(
     source: Transaction,
     experiment: int,
@@ -463,7 +473,7 @@ def copy(
     _, created_at, configuration = source.configuration(experiment)
     number = target.create(name, head.state, created_at, configuration)
     target.put(schema.arms, number, source.arms(experiment))
-    for table, order in ((schema.events, "number"), (schema.pending, "decision")):
+    for table, order in _COPIED:
         columns = ", ".join(table.columns.keys()[1:])
         statement = f"SELECT {columns} FROM {table.name} WHERE experiment = ? ORDER BY {order}"  # noqa: S608
         for rows in source.stream(statement, experiment):

@@ -1,6 +1,7 @@
 """The tables: an append-only log of events, which is the source of truth, and tables derived from it.
 
-The derived tables save replaying the log, and can be rebuilt from it. API keys have a table of their own.
+The derived tables save replaying the log, and can be rebuilt from it. API keys, sessions, alerts and leases have tables
+of their own.
 Instants are whole microseconds since 1970 in UTC, which both databases store and compare exactly.
 """
 
@@ -94,6 +95,16 @@ events = sa.Table(
     sqlite_with_rowid=False,
 )
 
+_changes = sa.text("unit IS NULL")
+sa.Index(
+    # Events that change the experiment instead of a unit are few; this finds them without reading the others.
+    "changes_of_an_experiment",
+    events.c.experiment,
+    events.c.number,
+    sqlite_where=_changes,
+    postgresql_where=_changes,
+)
+
 sa.Index(
     # A unit is assigned once, rewarded once, expires once; only corrections may repeat.
     "one_event_of_a_kind_per_unit",
@@ -145,10 +156,122 @@ sessions = sa.Table(
     info={"since": 6},
 )
 
+rollups = sa.Table(
+    # Sums over the events of an hour about an arm, up to the checkpoint: `equipoise.experiment.rollup`.
+    "rollups",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True),
+    sa.Column("hour", sa.BigInteger, primary_key=True),  # since 1970
+    sa.Column("arm", sa.Integer, primary_key=True),
+    # By the hour of the event
+    sa.Column("assigned", sa.BigInteger, nullable=False),
+    sa.Column("inverses", sa.Double),  # sum of 1 / probability
+    sa.Column("inverse_squares", sa.Double),
+    sa.Column("rewarded", sa.BigInteger, nullable=False),  # rewards reported, whether they count or not
+    sa.Column("corrected", sa.BigInteger, nullable=False),
+    sa.Column("expired", sa.BigInteger, nullable=False),
+    sa.Column("withdrawn", sa.BigInteger, nullable=False),
+    sa.Column("counted", sa.BigInteger, nullable=False),  # rewards and defaults that entered the estimates
+    sa.Column("sums", sa.Double),  # of their distances from the checkpoint's centre, as of the powers; none is NaN
+    sa.Column("squares", sa.Double),
+    sa.Column("cubes", sa.Double),
+    sa.Column("fourths", sa.Double),
+    sa.Column("removed", sa.BigInteger, nullable=False),  # those that left them
+    sa.Column("removed_sums", sa.Double),
+    sa.Column("removed_squares", sa.Double),
+    sa.Column("lowest", sa.Double),  # of those that entered
+    sa.Column("lowest_event", sa.BigInteger),
+    sa.Column("highest", sa.Double),
+    sa.Column("highest_event", sa.BigInteger),
+    # By the hour in which the unit was assigned
+    sa.Column("cohort_1h", sa.BigInteger, nullable=False),  # rewards reported within 1 hour of the assignment
+    sa.Column("cohort_6h", sa.BigInteger, nullable=False),
+    sa.Column("cohort_1d", sa.BigInteger, nullable=False),
+    sa.Column("cohort_3d", sa.BigInteger, nullable=False),
+    sa.Column("cohort_7d", sa.BigInteger, nullable=False),
+    sa.Column("cohort_window", sa.BigInteger, nullable=False),  # before the window passed; all, without a window
+    sa.Column("cohort_rewarded", sa.BigInteger, nullable=False),  # at any time
+    sa.Column("cohort_expired", sa.BigInteger, nullable=False),
+    sa.Column("cohort_withdrawn", sa.BigInteger, nullable=False),
+    sa.Column("cohort_silent", sa.BigInteger, nullable=False),  # withdrawn without a reward
+    info={"since": 6},
+    sqlite_with_rowid=False,
+)
+
+checkpoints = sa.Table(
+    # How far the rollups of an experiment reach.
+    "checkpoints",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Integer, nullable=False),  # of the sums; another version computes them again
+    sa.Column("event", sa.BigInteger, nullable=False),  # the last one in the sums
+    sa.Column("hash", sa.LargeBinary),  # of that event
+    sa.Column("saved_at", sa.BigInteger, nullable=False),
+    sa.Column("centre", sa.Double),  # the first reward that counted
+    sa.Column("last_assigned_at", sa.BigInteger),
+    sa.Column("last_rewarded_at", sa.BigInteger),
+    info={"since": 6},
+    sqlite_with_rowid=False,
+)
+
+alerts = sa.Table(
+    "alerts",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, nullable=False),
+    sa.Column("id", _word, primary_key=True),  # random
+    sa.Column("check_name", _word, nullable=False),
+    sa.Column("arm", sa.Integer),  # its position
+    sa.Column("severity", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("opened_at", sa.BigInteger, nullable=False),
+    sa.Column("opened_event", sa.BigInteger, nullable=False),
+    sa.Column("closed_at", sa.BigInteger),
+    sa.Column("closed_event", sa.BigInteger),
+    sa.Column("value", sa.Double),
+    sa.Column("expected", sa.Double),
+    sa.Column("sentence", sa.Text, nullable=False),
+    sa.Column("advice", sa.Text, nullable=False),
+    sa.Column("details", sa.Text),
+    sa.Column("acknowledged_at", sa.BigInteger),
+    sa.Column("acknowledged_by", sa.Text),
+    sa.Column("muted_until", sa.BigInteger),
+    sa.Column("muted_by", sa.Text),
+    sa.Column("reason", sa.Text),  # for muting it
+    # When the webhook's receiver accepted the messages.
+    sa.Column("opening_sent_at", sa.BigInteger),
+    sa.Column("closing_sent_at", sa.BigInteger),
+    info={"since": 6},
+)
+
+sa.Index(
+    "one_open_alert_of_a_check_per_arm",
+    alerts.c.experiment,
+    alerts.c.check_name,
+    sa.text("(COALESCE(arm, -1))"),
+    unique=True,
+    sqlite_where=sa.text("closed_at IS NULL"),
+    postgresql_where=sa.text("closed_at IS NULL"),
+)
+
+leases = sa.Table(
+    # What one process does for all, until the lease expires.
+    "leases",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True),  # 0 if it is about the store
+    sa.Column("name", _word, primary_key=True),
+    sa.Column("holder", _word, nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+    info={"since": 6},
+    sqlite_with_rowid=False,
+)
+
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
 ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
 PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
+ROLLUP_COLUMNS = tuple(column.name for column in rollups.columns)[1:]
 """The columns of rows that the store accepts and returns, in order, without the experiment."""
+BESIDE_THE_LOG = (rollups, checkpoints, alerts, leases)
+"""Tables of an experiment that assigning and rewarding units neither reads nor writes."""
 
 
 def on_conflict(table: sa.Table) -> str:

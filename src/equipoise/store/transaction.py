@@ -254,7 +254,7 @@ class Transaction(ABC):
     def delete(self, experiment: int) -> None:
         """Delete an experiment from all tables."""
         self._locked = None
-        for table in (schema.pending, schema.events, schema.arms):
+        for table in (schema.pending, schema.events, schema.arms, *schema.BESIDE_THE_LOG):
             self.execute(f"DELETE FROM {table.name} WHERE experiment = ?", experiment)  # noqa: S608
         self.execute("DELETE FROM experiments WHERE id = ?", experiment)
 

@@ -1,4 +1,4 @@
-"""Revision 6: the sessions of people who signed in to the console."""
+"""Revision 6: the console's sessions; sums by hour and arm, alerts and leases; an index of changes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a table."""
+    """Add tables and an index."""
     word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
     op.create_table(
         "sessions",
@@ -18,4 +18,86 @@ def upgrade() -> None:
         sa.Column("key", word, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
         sa.Column("expires_at", sa.BigInteger, nullable=False),
+    )
+    changes = sa.text("unit IS NULL")
+    op.create_index(
+        "changes_of_an_experiment", "events", ["experiment", "number"], sqlite_where=changes, postgresql_where=changes
+    )
+    op.create_table(
+        "rollups",
+        sa.Column("experiment", sa.BigInteger, primary_key=True),
+        sa.Column("hour", sa.BigInteger, primary_key=True),
+        sa.Column("arm", sa.Integer, primary_key=True),
+        sa.Column("assigned", sa.BigInteger, nullable=False),
+        *(sa.Column(name, sa.Double) for name in ("inverses", "inverse_squares")),
+        *(
+            sa.Column(name, sa.BigInteger, nullable=False)
+            for name in ("rewarded", "corrected", "expired", "withdrawn", "counted")
+        ),
+        *(sa.Column(name, sa.Double) for name in ("sums", "squares", "cubes", "fourths")),
+        sa.Column("removed", sa.BigInteger, nullable=False),
+        *(sa.Column(name, sa.Double) for name in ("removed_sums", "removed_squares")),
+        sa.Column("lowest", sa.Double),
+        sa.Column("lowest_event", sa.BigInteger),
+        sa.Column("highest", sa.Double),
+        sa.Column("highest_event", sa.BigInteger),
+        *(
+            sa.Column(f"cohort_{name}", sa.BigInteger, nullable=False)
+            for name in ("1h", "6h", "1d", "3d", "7d", "window", "rewarded", "expired", "withdrawn", "silent")
+        ),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "checkpoints",
+        sa.Column("experiment", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("event", sa.BigInteger, nullable=False),
+        sa.Column("hash", sa.LargeBinary),
+        sa.Column("saved_at", sa.BigInteger, nullable=False),
+        sa.Column("centre", sa.Double),
+        sa.Column("last_assigned_at", sa.BigInteger),
+        sa.Column("last_rewarded_at", sa.BigInteger),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "alerts",
+        sa.Column("experiment", sa.BigInteger, nullable=False),
+        sa.Column("id", word, primary_key=True),
+        sa.Column("check_name", word, nullable=False),
+        sa.Column("arm", sa.Integer),
+        sa.Column("severity", sa.Text, nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("opened_at", sa.BigInteger, nullable=False),
+        sa.Column("opened_event", sa.BigInteger, nullable=False),
+        sa.Column("closed_at", sa.BigInteger),
+        sa.Column("closed_event", sa.BigInteger),
+        sa.Column("value", sa.Double),
+        sa.Column("expected", sa.Double),
+        sa.Column("sentence", sa.Text, nullable=False),
+        sa.Column("advice", sa.Text, nullable=False),
+        sa.Column("details", sa.Text),
+        sa.Column("acknowledged_at", sa.BigInteger),
+        sa.Column("acknowledged_by", sa.Text),
+        sa.Column("muted_until", sa.BigInteger),
+        sa.Column("muted_by", sa.Text),
+        sa.Column("reason", sa.Text),
+        sa.Column("opening_sent_at", sa.BigInteger),
+        sa.Column("closing_sent_at", sa.BigInteger),
+    )
+    still_open = sa.text("closed_at IS NULL")
+    op.create_index(
+        "one_open_alert_of_a_check_per_arm",
+        "alerts",
+        ["experiment", "check_name", sa.text("(COALESCE(arm, -1))")],
+        unique=True,
+        sqlite_where=still_open,
+        postgresql_where=still_open,
+    )
+    op.create_table(
+        "leases",
+        sa.Column("experiment", sa.BigInteger, primary_key=True),
+        sa.Column("name", word, primary_key=True),
+        sa.Column("holder", word, nullable=False),
+        sa.Column("expires_at", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
     )
