@@ -88,9 +88,9 @@ def test_monitors_and_browsers_may_put_what_they_like_behind_an_address_that_nee
         assert api("GET", place, params={"now": 1}).status_code == 200
 
 
-@pytest.mark.parametrize(("method", "place"), [("POST", path_of("x", "pause")), ("GET", path_of("x", "status"))])
+@pytest.mark.parametrize(("method", "place"), [("POST", path_of("x", "settle")), ("GET", path_of("x", "status"))])
 def test_a_body_where_none_is_taken_is_refused_unless_it_is_empty(api, method, place):
-    for body in (b'{"anyway": true}', b"[1]", b"junk", b"\xff" * 500, b'"pause"'):
+    for body in (b'{"anyway": true}', b"[1]", b"junk", b"\xff" * 500, b'"settle"'):
         told = api.refused(422, "InvalidInput", method, place, body)
         assert "takes no body" in told and len(told) < 300
     assert api.data("GET", path_of("x"))["state"] == "enrolling"
@@ -142,7 +142,9 @@ WITH_BODIES = [
     ("POST", path_of("x", "arms")),
     ("PUT", path_of("x", "weight")),
     ("POST", path_of("x", "finish")),
+    ("POST", path_of("x", "pause")),
 ]
+NEED_NO_BODY = ("finish", "pause")
 
 
 @pytest.mark.parametrize(("method", "path"), WITH_BODIES)
@@ -167,14 +169,14 @@ def test_a_name_that_stands_twice_among_many_is_found_in_one_pass():
 @pytest.mark.parametrize(("method", "path"), WITH_BODIES)
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"ada"', b"1", b"true", b'{"extra": 1}', b'[{"unit": "a"}]'])
 def test_json_that_is_not_what_is_expected_is_refused_with_what_was_got(api, method, path, body):
-    if path.endswith("finish") and body == b"null":
+    if path.endswith(NEED_NO_BODY) and body == b"null":
         return  # which is nothing, as it may be
     told = api.refused(422, "InvalidInput", method, path, body)
     assert "expected" in told or "required" in told or "unknown field" in told
     assert "Traceback" not in told
 
 
-@pytest.mark.parametrize(("method", "path"), [pair for pair in WITH_BODIES if not pair[1].endswith("finish")])
+@pytest.mark.parametrize(("method", "path"), [pair for pair in WITH_BODIES if not pair[1].endswith(NEED_NO_BODY)])
 def test_no_body_is_not_enough(api, method, path):
     told = api.refused(422, "InvalidInput", method, path, b"")
     assert told == "the body: field required"
@@ -280,7 +282,7 @@ def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives(here, a
         for path, most in ((ASK, "65,536"), (TELL, "65,536"), (f"{ASK}/many", "250,000")):
             told = api.refused(413, "InvalidInput", "PUT" if path == TELL else "POST", path, size)
             assert f"may have at most {most} bytes; got {len(size):,}" in told
-    assert "at most 1,024 bytes" in api.refused(413, "InvalidInput", "POST", path_of("x", "pause"), b" " * 2_000)
+    assert "at most 1,024 bytes" in api.refused(413, "InvalidInput", "POST", path_of("x", "settle"), b" " * 2_000)
     connection = http.client.HTTPConnection("127.0.0.1", here[0].port, timeout=10)
     with closing(connection):
         headers = {"authorization": f"Bearer {here[1]}", "content-type": "application/json"}

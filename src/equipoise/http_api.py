@@ -58,6 +58,11 @@ Units: TypeAlias = Annotated[
 ]
 
 
+Reason: TypeAlias = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)] | None, Meta(description="Why, for the log.")
+]
+
+
 class Body(Struct, forbid_unknown_fields=True):
     """The body of a request: refuses unknown keys and does not convert types."""
 
@@ -146,17 +151,25 @@ class Withdrawal(Body):
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
 
 
+class Change(Body):
+    """Why something is changed."""
+
+    reason: Reason = None
+
+
 class NewArm(Body):
     """An arm to add."""
 
     name: Name
     floor: Share = 0.0
+    reason: Reason = None
 
 
 class NewWeight(Body):
     """The new weight between reward and accuracy."""
 
     reward_weight: Share
+    reason: Reason = None
 
 
 class NewDial(Body):
@@ -168,6 +181,7 @@ class NewDial(Body):
     smallest_difference: Difference = None
     half_width: HalfWidth = None
     units: Units = None
+    reason: Reason = None
 
 
 class Finishing(Body):
@@ -176,6 +190,7 @@ class Finishing(Body):
     anyway: Annotated[
         bool, Meta(description="Even while windows are open; rewards of those units never count then.")
     ] = False
+    reason: Reason = None
 
 
 class Page(Struct):
@@ -622,10 +637,22 @@ ENDPOINTS = (
         answer=Description,
         failures=(404,),
     ),
-    _change("pause", "POST", f"{_EXPERIMENT}/pause", "Pause enrolment", "Take no new units for a while."),
-    _change("resume", "POST", f"{_EXPERIMENT}/resume", "Resume enrolment", "Take new units again after a pause."),
+    _change("pause", "POST", f"{_EXPERIMENT}/pause", "Pause enrolment", "Take no new units for a while.", body=Change),
     _change(
-        "stop", "POST", f"{_EXPERIMENT}/stop", "Stop enrolment", "Take no more new units; rewards are still recorded."
+        "resume",
+        "POST",
+        f"{_EXPERIMENT}/resume",
+        "Resume enrolment",
+        "Take new units again after a pause.",
+        body=Change,
+    ),
+    _change(
+        "stop",
+        "POST",
+        f"{_EXPERIMENT}/stop",
+        "Stop enrolment",
+        "Take no more new units; rewards are still recorded.",
+        body=Change,
     ),
     _change(
         "settle",
@@ -670,14 +697,24 @@ ENDPOINTS = (
         "Add an arm. The same again changes nothing; with another floor, or once paused or retired, it is refused.",
         body=NewArm,
     ),
-    _change("pause_arm", "POST", f"{_ARM}/pause", "Pause an arm", "Assign no units to an arm for a while."),
-    _change("resume_arm", "POST", f"{_ARM}/resume", "Resume an arm", "Assign units to an arm again after a pause."),
+    _change(
+        "pause_arm", "POST", f"{_ARM}/pause", "Pause an arm", "Assign no units to an arm for a while.", body=Change
+    ),
+    _change(
+        "resume_arm",
+        "POST",
+        f"{_ARM}/resume",
+        "Resume an arm",
+        "Assign units to an arm again after a pause.",
+        body=Change,
+    ),
     _change(
         "retire_arm",
         "POST",
         f"{_ARM}/retire",
         "Retire an arm",
         "Assign no more units to an arm; its rewards still count.",
+        body=Change,
     ),
     _record(
         "status",

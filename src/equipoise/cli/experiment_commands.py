@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from equipoise.store import Store
 
 
+Reason = Annotated[str | None, option("--reason", "Experiment", "TEXT", "Why, for the log.")]
 RewardWeight = Annotated[
     float | None,
     option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:", parser=FRACTION),
@@ -311,10 +312,15 @@ def _state_command(verb: str, text: str) -> "Callable[..., None]":
     """Return a command that calls a verb without arguments and prints the experiment's state."""
 
     def command(
-        name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, who: Who = None, as_json: AsJson = False
+        name: ExperimentName,
+        reason: Reason = None,
+        store: StoreUrl = DEFAULT_STORE,
+        key: Key = None,
+        who: Who = None,
+        as_json: AsJson = False,
     ) -> None:
         experiment = open_experiment(store, name, key, who)
-        getattr(experiment, verb)()
+        getattr(experiment, verb)(reason=reason)
         _print(experiment, as_json)
 
     command.__doc__ = text
@@ -332,6 +338,7 @@ def finish(
         bool,
         option("--anyway", "Experiment", None, "Even if windows are open; rewards of those units never count then."),
     ] = False,
+    reason: Reason = None,
     yes: Yes = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
@@ -345,7 +352,7 @@ def finish(
         if status.state != "finished":
             pending = f"; rewards pending: {status.n_pending:,}, which will be refused" if status.n_pending else ""
             confirmation.require_typed(name, f"finish closes {name} for good, and nothing can undo it{pending}")
-    experiment.finish(anyway=anyway)
+    experiment.finish(anyway=anyway, reason=reason)
     _print(experiment, as_json)
 
 
@@ -374,6 +381,7 @@ def add_arm(
     name: ExperimentName,
     arm: ArmName,
     floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it, as 5%.", parser=FRACTION)] = 0.0,
+    reason: Reason = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -381,7 +389,7 @@ def add_arm(
 ) -> None:
     """Add an arm; a changed arm is a new arm."""
     experiment = open_experiment(store, name, key, who)
-    experiment.add_arm(arm, floor=floor)
+    experiment.add_arm(arm, floor=floor, reason=reason)
     _print_arm(experiment, arm, as_json)
 
 
@@ -391,13 +399,14 @@ def _arm_command(verb: str, text: str) -> "Callable[..., None]":
     def command(
         name: ExperimentName,
         arm: ArmName,
+        reason: Reason = None,
         store: StoreUrl = DEFAULT_STORE,
         key: Key = None,
         who: Who = None,
         as_json: AsJson = False,
     ) -> None:
         experiment = open_experiment(store, name, key, who)
-        getattr(experiment, verb)(arm)
+        getattr(experiment, verb)(arm, reason=reason)
         _print_arm(experiment, arm, as_json)
 
     command.__doc__ = text
@@ -427,6 +436,7 @@ NewWeight = Annotated[
 def weight(
     name: ExperimentName,
     reward_weight: NewWeight,
+    reason: Reason = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -435,7 +445,7 @@ def weight(
     """Change the weight between reward and accuracy, from the next decision on; the log says when."""
     experiment = open_experiment(store, name, key, who)
     before = experiment.configuration
-    experiment.change_weight(reward_weight)
+    experiment.change_weight(reward_weight, reason=reason)
     data = {"name": name, "reward_weight": reward_weight, "was": before.reward_weight}
     was = f"{before.reward_weight:g}" if before.reward_weight is not None else dial_words(before.dial)
     print_answer(data, f"{name}: the weight is {reward_weight:g}, it was {was}", as_json)
@@ -449,6 +459,7 @@ def dial(
     smallest_difference: SmallestDifference = None,
     half_width: HalfWidth = None,
     units: Units = None,
+    reason: Reason = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -458,7 +469,7 @@ def dial(
     stated = _stated(locals())
     experiment = open_experiment(store, name, key, who)
     before = experiment.configuration.dial
-    experiment.change_dial(**stated)
+    experiment.change_dial(**stated, reason=reason)
     after = experiment.configuration.dial
     text = f"{name}: {dial_words(after)}; it was {dial_words(before)}"
     print_answer({"name": name, "dial": after, "was": before}, text, as_json)

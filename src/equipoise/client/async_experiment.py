@@ -116,19 +116,19 @@ class AsyncRemoteExperiment:
         """Return a unit's assignment and what became of its reward, or None if it has none; nothing is written."""
         return await self._backend.unit(checked_unit(unit))
 
-    async def pause(self) -> None:
+    async def pause(self, *, reason: str | None = None) -> None:
         """Take no new units for a while."""
-        await self._backend.run(commands.Pause())
+        await self._backend.run(commands.Pause(reason=reason))
 
-    async def resume(self) -> None:
+    async def resume(self, *, reason: str | None = None) -> None:
         """Take new units again after a pause."""
-        await self._backend.run(commands.Resume())
+        await self._backend.run(commands.Resume(reason=reason))
 
-    async def stop(self) -> None:
+    async def stop(self, *, reason: str | None = None) -> None:
         """Take no new units any more; rewards are still accepted."""
-        await self._backend.run(commands.Stop())
+        await self._backend.run(commands.Stop(reason=reason))
 
-    async def finish(self, *, anyway: bool = False) -> None:
+    async def finish(self, *, anyway: bool = False, reason: str | None = None) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
         Units whose window has passed are settled first. While windows of other units are open, this is refused with
@@ -136,27 +136,27 @@ class AsyncRemoteExperiment:
         experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
         and held ones stay outside the estimates for ever.
         """
-        await self._backend.run(commands.Finish(bool(anyway)))
+        await self._backend.run(commands.Finish(bool(anyway), reason=reason))
 
-    async def add_arm(self, name: str, *, floor: float = 0.0) -> None:
+    async def add_arm(self, name: str, *, floor: float = 0.0, reason: str | None = None) -> None:
         """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
-        await self._backend.run(commands.AddArm(name, floor))
+        await self._backend.run(commands.AddArm(name, floor, reason=reason))
 
-    async def pause_arm(self, name: str) -> None:
+    async def pause_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign no units to an arm for a while; the policy decides as if it did not exist."""
-        await self._backend.run(commands.PauseArm(name))
+        await self._backend.run(commands.PauseArm(name, reason=reason))
 
-    async def resume_arm(self, name: str) -> None:
+    async def resume_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign units to an arm again after a pause."""
-        await self._backend.run(commands.ResumeArm(name))
+        await self._backend.run(commands.ResumeArm(name, reason=reason))
 
-    async def retire_arm(self, name: str) -> None:
+    async def retire_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign no units to an arm any more; rewards of units that have it still count."""
-        await self._backend.run(commands.RetireArm(name))
+        await self._backend.run(commands.RetireArm(name, reason=reason))
 
-    async def change_weight(self, reward_weight: float) -> None:
+    async def change_weight(self, reward_weight: float, *, reason: str | None = None) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        await self._backend.run(commands.ChangeWeight(reward_weight))
+        await self._backend.run(commands.ChangeWeight(reward_weight, reason=reason))
 
     async def change_dial(
         self,
@@ -167,6 +167,7 @@ class AsyncRemoteExperiment:
         smallest_difference: float | None = None,
         half_width: float | None = None,
         units: int | None = None,
+        reason: str | None = None,
     ) -> None:
         """Set the policy's dial between reward and accuracy in any way, from the next decision on.
 
@@ -185,9 +186,11 @@ class AsyncRemoteExperiment:
             Or a goal: the half-width that every arm's confidence interval (or the average) should have after this many
             units, those so far included. It becomes the share of the information that it takes by the present
             estimates; a goal out of reach is refused (`GoalOutOfReach`).
+        reason : str, optional
+            Why, for the log.
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        await self._backend.run(commands.ChangeDial(*stated))
+        await self._backend.run(commands.ChangeDial(*stated, reason=reason))
 
     async def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""

@@ -128,30 +128,43 @@ class Settle(Request):
     """Settle units whose window has passed; every other command settles some as well."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Change(Request):
+    """A change of the experiment or its arms, with the reason for it, which the log keeps."""
+
+    reason: str | None = None
+
+    def check(self) -> None:
+        """Check the author and the reason."""
+        Request.check(self)
+        if self.reason is not None:
+            checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+
+
 @dataclass(slots=True)
-class Pause(Request):
+class Pause(Change):
     """Accept no new units for a while."""
 
 
 @dataclass(slots=True)
-class Resume(Request):
+class Resume(Change):
     """Accept new units again after a pause."""
 
 
 @dataclass(slots=True)
-class Stop(Request):
+class Stop(Change):
     """Accept no more new units; rewards are still accepted."""
 
 
 @dataclass(slots=True)
-class Finish(Request):
+class Finish(Change):
     """Close the experiment: no new units, rewards or corrections; with `anyway` even while windows are open."""
 
     anyway: bool = False
 
 
 @dataclass(slots=True)
-class AddArm(Request):
+class AddArm(Change):
     """Add an arm with its floor, the share kept for it."""
 
     name: str
@@ -159,13 +172,13 @@ class AddArm(Request):
 
     def check(self) -> None:
         """Check the name and the floor."""
-        Request.check(self)
+        Change.check(self)
         checked_new_name("arm", self.name)
         checks.number_between("floor", self.floor, 0, 1)
 
 
 @dataclass(slots=True)
-class ArmRequest(Request):
+class ArmRequest(Change):
     """A command about one arm."""
 
     name: str
@@ -187,19 +200,19 @@ class RetireArm(ArmRequest):
 
 
 @dataclass(slots=True)
-class ChangeWeight(Request):
+class ChangeWeight(Change):
     """Change the weight between reward and accuracy for future decisions."""
 
     reward_weight: float
 
     def check(self) -> None:
         """Check the weight."""
-        Request.check(self)
+        Change.check(self)
         checks.number_between("reward_weight", self.reward_weight, 0, 1)
 
 
 @dataclass(slots=True)
-class ChangeDial(Request):
+class ChangeDial(Change):
     """Set the dial between reward and accuracy for future decisions: a weight, information to keep, or a goal."""
 
     reward_weight: float | None = None
@@ -211,7 +224,7 @@ class ChangeDial(Request):
 
     def check(self) -> None:
         """Check that the dial is set in one way."""
-        Request.check(self)
+        Change.check(self)
         self.stated()
 
     def stated(self) -> dict[str, Any]:

@@ -292,19 +292,21 @@ class Experiment:
 
     # The experiment
 
-    def pause(self) -> None:
+    # Every change takes a `reason`, which the log keeps; one that changes nothing is not logged.
+
+    def pause(self, *, reason: str | None = None) -> None:
         """Take no new units for a while."""
-        self._backend.run(commands.Pause())
+        self._backend.run(commands.Pause(reason=reason))
 
-    def resume(self) -> None:
+    def resume(self, *, reason: str | None = None) -> None:
         """Take new units again after a pause."""
-        self._backend.run(commands.Resume())
+        self._backend.run(commands.Resume(reason=reason))
 
-    def stop(self) -> None:
+    def stop(self, *, reason: str | None = None) -> None:
         """Take no new units any more; rewards are still accepted."""
-        self._backend.run(commands.Stop())
+        self._backend.run(commands.Stop(reason=reason))
 
-    def finish(self, *, anyway: bool = False) -> None:
+    def finish(self, *, anyway: bool = False, reason: str | None = None) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
         Units whose window has passed are settled first. While windows of other units are open, this is refused with
@@ -312,27 +314,27 @@ class Experiment:
         experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
         and held ones stay outside the estimates for ever.
         """
-        self._backend.run(commands.Finish(bool(anyway)))
+        self._backend.run(commands.Finish(bool(anyway), reason=reason))
 
-    def add_arm(self, name: str, *, floor: float = 0.0) -> None:
+    def add_arm(self, name: str, *, floor: float = 0.0, reason: str | None = None) -> None:
         """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
-        self._backend.run(commands.AddArm(name, floor))
+        self._backend.run(commands.AddArm(name, floor, reason=reason))
 
-    def pause_arm(self, name: str) -> None:
+    def pause_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign no units to an arm for a while; the policy decides as if it did not exist."""
-        self._backend.run(commands.PauseArm(name))
+        self._backend.run(commands.PauseArm(name, reason=reason))
 
-    def resume_arm(self, name: str) -> None:
+    def resume_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign units to an arm again after a pause."""
-        self._backend.run(commands.ResumeArm(name))
+        self._backend.run(commands.ResumeArm(name, reason=reason))
 
-    def retire_arm(self, name: str) -> None:
+    def retire_arm(self, name: str, *, reason: str | None = None) -> None:
         """Assign no units to an arm any more; rewards of units that have it still count."""
-        self._backend.run(commands.RetireArm(name))
+        self._backend.run(commands.RetireArm(name, reason=reason))
 
-    def change_weight(self, reward_weight: float) -> None:
+    def change_weight(self, reward_weight: float, *, reason: str | None = None) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        self._backend.run(commands.ChangeWeight(reward_weight))
+        self._backend.run(commands.ChangeWeight(reward_weight, reason=reason))
 
     def change_dial(
         self,
@@ -343,6 +345,7 @@ class Experiment:
         smallest_difference: float | None = None,
         half_width: float | None = None,
         units: int | None = None,
+        reason: str | None = None,
     ) -> None:
         """Set the policy's dial between reward and accuracy in any way, from the next decision on.
 
@@ -361,17 +364,19 @@ class Experiment:
             Or a goal: the half-width that every arm's confidence interval (or the average) should have after this many
             units, those so far included. It becomes the share of the information that it takes by the present
             estimates; a goal out of reach is refused (`GoalOutOfReach`).
+        reason : str, optional
+            Why, for the log.
 
         Examples
         --------
         >>> import equipoise as eq
         >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], reward_weight=0.8, seed=1)
-        >>> experiment.change_dial(information_kept=0.7, information_about="every-arm")
+        >>> experiment.change_dial(information_kept=0.7, information_about="every-arm", reason="every arm counts")
         >>> experiment.configuration.policy
         PooledBalance(information_kept=0.7, information_about='every-arm', tracking='windowed')
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        self._backend.run(commands.ChangeDial(*stated))
+        self._backend.run(commands.ChangeDial(*stated, reason=reason))
 
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""

@@ -453,7 +453,7 @@ def change_dial(draft: Draft, request: commands.ChangeDial) -> None:
     _turn(draft, request, dial_from(draft.state, stated), {"goal": goal} if goal else {})
 
 
-def _turn(draft: Draft, request: commands.Request, dial: dict[str, Any], more: dict[str, Any] | None = None) -> None:
+def _turn(draft: Draft, request: commands.Change, dial: dict[str, Any], more: dict[str, Any] | None = None) -> None:
     """Set the policy's dial; from one weight to another, the event is the one that there was before other dials."""
     before, after = draft.state.configuration.dial, draft.state.configuration.with_dial(dial).dial
     if before == after:
@@ -514,9 +514,11 @@ def _check_kept(draft: Draft, more: list[tuple[str, float]]) -> None:
 
 
 def _change(
-    draft: Draft, kind: str, request: commands.Request, *, arm: int | None = None, details: dict[str, Any] | None = None
+    draft: Draft, kind: str, request: commands.Change, *, arm: int | None = None, details: dict[str, Any] | None = None
 ) -> None:
-    """Apply a change to the experiment and log it."""
+    """Apply a change to the experiment and log it, with its reason."""
+    if request.reason is not None:
+        details = (details or {}) | {"reason": request.reason}
     draft.ahead.clear()
     before = draft.state.tracked_from
     checked_change(draft.state, lambda state: apply_change(state, kind, arm, details or {}))

@@ -98,10 +98,16 @@ BODIES: dict[str, dict[str, Any]] = {
     "tell_many": {"rewards": [{"unit": "student-42", "reward": 0.75}]},
     "correct": {"reward": 0.5, "reason": "typed wrong"},
     "withdraw": {"reason": "asked to leave"},
+    "pause": {"reason": "the school is closed this week"},
+    "resume": {"reason": "the school is open again"},
+    "stop": {"reason": "the term is over"},
     "finish": {"anyway": False},
-    "change_weight": {"reward_weight": 0.9},
+    "change_weight": {"reward_weight": 0.9, "reason": "number lines are clearly ahead"},
     "change_dial": {"information_kept": 0.7, "information_about": "every-arm"},
     "add_arm": {"name": "blocks", "floor": 0.05},
+    "pause_arm": {"reason": "its sheets have run out"},
+    "resume_arm": {"reason": "there are new sheets"},
+    "retire_arm": {"reason": "it confuses the children"},
     "submit_plan": {
         "plan": {
             "arms": [{"name": "plain", "rate": "25% to 35%", "control": True}, {"name": "prize", "rate": "40% to 60%"}],

@@ -210,6 +210,34 @@ class Life(ExperimentCase):
         with refused(errors.InvalidInput, "no reward_weight"):
             self.create("other", policy=Uniform()).change_weight(0.5)
 
+    def test_every_change_can_have_a_reason_and_the_log_keeps_it(self) -> None:
+        """A change that changes nothing is not logged; a reason must be text."""
+        experiment = self.create()
+        experiment.ask("a")
+        changes: list[tuple[str, Any]] = [
+            ("paused", lambda reason: experiment.pause(reason=reason)),
+            ("resumed", lambda reason: experiment.resume(reason=reason)),
+            ("arm_added", lambda reason: experiment.add_arm("cake", floor=0.1, reason=reason)),
+            ("arm_paused", lambda reason: experiment.pause_arm("cake", reason=reason)),
+            ("arm_resumed", lambda reason: experiment.resume_arm("cake", reason=reason)),
+            ("arm_retired", lambda reason: experiment.retire_arm("cake", reason=reason)),
+            ("weight_changed", lambda reason: experiment.change_weight(0.7, reason=reason)),
+            ("dial_changed", lambda reason: experiment.change_dial(information_kept=0.7, reason=reason)),
+            ("stopped", lambda reason: experiment.stop(reason=reason)),
+            ("finished", lambda reason: experiment.finish(reason=reason)),
+        ]
+        for kind, change in changes:
+            for wrong in ("", 5, "x" * 2_001):
+                with refused(errors.InvalidInput, "reason"):
+                    change(wrong)
+            change(f"why it was {kind}")
+            if kind != "finished":
+                change("a repeat changes nothing")
+        logged = [(event.kind, event.details["reason"]) for event in experiment.events() if "reason" in event.details]
+        assert logged == [(kind, f"why it was {kind}") for kind, _ in changes]
+        experiment.verify()
+        assert self.reopened(experiment).configuration == experiment.configuration
+
     def test_a_weight_that_was_solved_for_is_logged_with_its_decision(self) -> None:
         """It moves with the estimates; forced decisions need none, nor do those of a stated weight."""
         experiment = self.create(policy=INFORMED)
