@@ -579,3 +579,24 @@ def test_every_command_and_option_is_documented() -> None:
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 assert f"`{parameter.opts[0]}" in page, (name, parameter.opts[0])
+
+
+def test_help_lists_flags_without_a_type(run: Runner) -> None:
+    for command in ([], ["keys"], ["allocate"], ["serve"]):
+        told = run(*command, "--help").out
+        assert "--help" in told and "bool" not in told
+
+
+def test_options_of_serve_may_come_from_the_environment(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process managers and containers set these."""
+    monkeypatch.setenv("EQUIPOISE_SERVE_LOG_FORMAT", "xml")
+    refused = run("serve")
+    assert (refused.code, refused.out) == (2, "")
+    assert "must be text or json; got 'xml'" in refused.err
+
+
+def test_a_shell_can_complete_commands(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_EQUIPOISE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "equipoise wh")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert run().out.split() == ["what-if"]

@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +17,7 @@ from equipoise.cli import planning_commands as planning
 from equipoise.cli import report_commands as reports
 from equipoise.cli import service_commands as service
 from equipoise.cli import unit_commands as units
-from equipoise.cli.exit_codes import FAILURE, Command, fail
+from equipoise.cli.exit_codes import FAILURE, Command, Group, fail
 from equipoise.errors import EquipoiseError
 
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
@@ -78,7 +78,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    cls=Group,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -102,14 +102,16 @@ def equipoise(
 def _add(group: typer.Typer, commands: dict[str, Callable[..., None]], panel: str | None = None) -> None:
     for name, command in commands.items():
         # A reward may be negative: -3 must parse as a number, not as an option.
-        settings = {"ignore_unknown_options": True} if command in (units.tell, units.correct) else None
+        settings: dict[str, Any] = {"ignore_unknown_options": True} if command in (units.tell, units.correct) else {}
+        if command is service.serve:  # which process managers and containers set up by environment variables
+            settings["auto_envvar_prefix"] = "EQUIPOISE_SERVE"
         group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 
 
 for panel, commands in COMMANDS.items():
     _add(app, commands, panel)
 for name, (panel, text, commands) in GROUPS.items():
-    group = typer.Typer(no_args_is_help=True, help=text)
+    group = typer.Typer(no_args_is_help=True, help=text, cls=Group)
     _add(group, commands)
     app.add_typer(group, name=name, rich_help_panel=panel)
 

@@ -6,7 +6,7 @@ Errors in the command line itself are Typer's: it prints the usage and exits wit
 import sys
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from equipoise.errors import EquipoiseError, InvalidInput, hint_in, path_text, visible
 
@@ -15,12 +15,32 @@ USAGE = 2
 INTERRUPTED = 130
 
 
+def _flags_without_type(parameters: list[Any]) -> list[Any]:
+    """Let help texts list `--json` without `<bool>`."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class Group(TyperGroup):
+    """A group of commands, listed in its help text."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options."""
+        return _flags_without_type(super().get_params(ctx))
+
+
 class Command(TyperCommand):
     """A command whose errors name its options instead of the library's parameters.
 
     An error knows its parameter: `reward_weight`, or `missing.window` in a file's terms. The option is found by the
     argument of that name, whatever the option is called: `--reward-weight must be in [0, 1]`.
     """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the arguments and options."""
+        return _flags_without_type(super().get_params(ctx))
 
     def invoke(self, ctx: Any) -> Any:  # Typer takes Context from Click or from a copy of it
         """Run the command, and name options in its errors."""

@@ -21,12 +21,20 @@ def serve(
         str, option("--host", "Server", "ADDRESS", "Where to listen; 0.0.0.0 for all networks.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", help="0 for any that is free.", min=0, max=65_535, rich_help_panel="Server")
+        int,
+        typer.Option(
+            "--port", metavar="N", help="0 for any that is free.", min=0, max=65_535, rich_help_panel="Server"
+        ),
     ] = 8000,
     workers: Annotated[
         int,
         typer.Option(
-            "--workers", help="Processes; more than one is for PostgreSQL.", min=1, max=64, rich_help_panel="Server"
+            "--workers",
+            metavar="N",
+            help="Processes; more than one is for PostgreSQL.",
+            min=1,
+            max=64,
+            rich_help_panel="Server",
         ),
     ] = 1,
     new: Annotated[bool, option("--new", "Server", None, "Make the store if there is none.")] = False,
