@@ -39,6 +39,7 @@ collect_ignore = [
     "both_clients.py",
     "browser.py",
     "command_runner.py",
+    "console_visitor.py",
     "crash_checker.py",
     "crash_worker.py",
     "early_service.py",

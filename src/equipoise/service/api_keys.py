@@ -205,8 +205,26 @@ class KeyRing:
     def find(self, token: str) -> Key | None:
         """Return the key of a token if it is valid now; the comparison takes constant time."""
         row = self._row(token)
+        return None if row is None else self._valid(row)
+
+    def valid(self, key_id: str) -> Key | None:
+        """Return the key with this id if it is valid now; for those who have shown its secret before.
+
+        This may read the store, if another process has made the key since the last refresh.
+        """
+        row = self._rows.get(key_id)
+        if row is None:
+            row = self._store.read(lambda transaction: transaction.key(key_id))
+        return None if row is None else self._valid(row)
+
+    @property
+    def first(self) -> str | None:
+        """The id of the oldest key, which every process that serves the store knows; None if there is no key."""
+        return min(self._rows.values(), key=lambda row: (row.created_at, row.id)).id if self._rows else None
+
+    def _valid(self, row: Row) -> Key | None:
         # Revoked is revoked, even if the clock that recorded it is ahead of ours.
-        if row is None or row.revoked_at is not None:
+        if row.revoked_at is not None:
             return None
         if row.expires_at is not None and row.expires_at <= microseconds(self._store.now()):
             return None

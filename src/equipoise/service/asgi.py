@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import MissingExtra
@@ -13,9 +14,13 @@ from equipoise.service.settings import Settings
 if TYPE_CHECKING:
     from types import FrameType
 
+    from equipoise.service.console_routes import Console
     from equipoise.service.dispatch import Application, Receive, Scope, Send
     from equipoise.service.service import Service
     from equipoise.store import Store
+
+OPERATIONS_ALONE = ("/healthz", "/readyz", "/metrics")
+"""What a service without the API still answers."""
 
 
 def create_app(store: Store, settings: Settings | None = None) -> Application:
@@ -42,8 +47,23 @@ def create_app(store: Store, settings: Settings | None = None) -> Application:
     from equipoise.service.service import Service
 
     service = Service(store, settings or Settings())
-    app = Middleware(service, Router([*handlers.routes(), *openapi.pages()]), _lifespan(service))
+    api = [*handlers.routes(), *openapi.pages()]
+    routes = api if service.settings.api else [one for one in api if one.endpoint.path in OPERATIONS_ALONE]
+    app = Middleware(service, Router(routes), _lifespan(service), _console(service))
     return Cors(app, service.settings.cors_origins) if service.settings.cors_origins else app
+
+
+def has_console(settings: Settings) -> bool:
+    """Return whether the console is served: if it is wanted, and the package that its templates need is installed."""
+    return settings.console and find_spec("jinja2") is not None
+
+
+def _console(service: Service) -> Console | None:
+    if not has_console(service.settings):
+        return None
+    from equipoise.service.console_routes import Console
+
+    return Console(service)
 
 
 def require_extra() -> None:

@@ -14,6 +14,7 @@ import secrets
 import time
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from equipoise.errors import EquipoiseError, StoreChanged
@@ -24,6 +25,7 @@ from equipoise.service.streaming import send_pieces
 
 if TYPE_CHECKING:
     from equipoise.service.api_keys import Key
+    from equipoise.service.console_routes import Console
     from equipoise.service.key_limits import Limits
     from equipoise.service.service import Service
 
@@ -34,6 +36,8 @@ _PUBLIC = frozenset((b"/healthz", b"/readyz", b"/", b"/docs", b"/openapi.json"))
 _PUBLIC_FILES = b"/docs/"
 _MOST_DISCARDED, _DISCARD_SECONDS = 4 * 2**20, 0.25
 """Bytes of a body that is too large, and seconds, to read and throw away before it is refused."""
+MOST_FORM_BYTES = 262_144
+"""Largest form of the console; plans and lists of arms may be long."""
 _SMALL_BODY = 16_384
 """Bytes of a body not worth counting when they arrive in one piece, as in all frequent requests."""
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -53,10 +57,11 @@ _UNLOGGED = frozenset(
 class Middleware:
     """The ASGI application, except for CORS."""
 
-    def __init__(self, service: Service, router: Router, lifespan: Application) -> None:
+    def __init__(self, service: Service, router: Router, lifespan: Application, console: Console | None = None) -> None:
         self.service = service
         self._router = router
         self._lifespan = lifespan
+        self._console = console
         self._prefix, self._count = secrets.token_hex(4), itertools.count(1)
         self._bytes_held = 0
         self._bytes_held_of: Counter[str] = Counter()
@@ -104,6 +109,12 @@ class Middleware:
             service = self.service
             if service.settings.open:
                 self._check_origin(host, origin)
+            if self._console is not None and (path == b"/console" or path.startswith(b"/console/")):
+                # It has keys, errors and limits of its own; the cookies of its sessions count nowhere else.
+                self._admit(exchange)
+                read_form = partial(self._read_body, exchange, length, MOST_FORM_BYTES)
+                await self._send(exchange, send, await self._console.answer(exchange, scope, read_form))
+                return
             if path not in _PUBLIC and not path.startswith(_PUBLIC_FILES):
                 # Authenticate first: a client without a key must not make us wait for its body or take up capacity.
                 authorization = exchange.authorization

@@ -77,6 +77,8 @@ class Service:
         self._write_check = looks.shared(self._write)
         self._written_at = -_WRITTEN_SECONDS
         self._own_plans: tempfile.TemporaryDirectory[str] | None = None
+        self.more_threads: list[Threads] = []
+        """Thread pools of others, such as the console, which end with the service."""
         self.draining = False
         """Whether the service will close its port soon."""
         self._numbers: dict[str, int] = {}
@@ -99,7 +101,7 @@ class Service:
         if self._own_plans is not None:
             self.plans.close()
             self._own_plans.cleanup()
-        for crowd in (self._threads, self._long_threads, self._decoding, self._looks):
+        for crowd in (self._threads, self._long_threads, self._decoding, self._looks, *self.more_threads):
             crowd.shut_down()
         self._key_thread.shutdown(wait=False, cancel_futures=True)
         self.store.close()

@@ -53,6 +53,12 @@ class Settings:
         balancer to notice.
     batch_requests : int
         Most requests of one experiment that share a transaction (group commit).
+    console : bool
+        Whether to serve the console, the pages below ``/console``.
+    console_hours : float
+        How long somebody stays signed in to it.
+    api : bool
+        Whether to serve the API; False for the console alone.
 
     Examples
     --------
@@ -75,6 +81,9 @@ class Settings:
     access_log: bool = False
     drain_seconds: float = 0.0
     batch_requests: int = 512
+    console: bool = True
+    console_hours: float = 12.0
+    api: bool = True
 
     def __post_init__(self) -> None:
         whole = ("body_bytes", "units_per_request", "requests_in_flight", "batch_requests")
@@ -88,6 +97,7 @@ class Settings:
         for name in ("wait_seconds", "body_seconds", "unread_seconds", "ending_seconds"):
             checks.number_between(name, getattr(self, name), 0, 3600, open_low=True)
         checks.number_between("drain_seconds", self.drain_seconds, 0, 3600)
+        checks.number_between("console_hours", self.console_hours, 0, 24 * 365, open_low=True)
         object.__setattr__(self, "cors_origins", tuple(map(_as_browsers_write_it, self.cors_origins)))
 
     @property

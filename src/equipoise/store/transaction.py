@@ -159,6 +159,10 @@ class Transaction(ABC):
         """Return all experiments, oldest first."""
         return [Summary(*row) for row in self.execute(_SUMMARIES)]
 
+    def n_events(self) -> int:
+        """Return the number of events of all experiments."""
+        return int(self.execute("SELECT coalesce(sum(n_events), 0) FROM experiments")[0][0])
+
     def unfinished(self, now: int) -> tuple[Sequence[Sequence[Any]], Sequence[Sequence[Any]]]:
         """Return all unfinished experiments, and their arms with the number of units that are due but not settled."""
         return self.execute(_UNFINISHED), self.execute(_UNFINISHED_ARMS, now)

@@ -1,0 +1,108 @@
+"""List the pages of the console: path, roles, what shows them and what acts on their forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from equipoise.console import event_log, experiment_list, overview, words
+from equipoise.console.addresses import address
+from equipoise.console.visits import Redirect, Shown, Visit
+from equipoise.http_api import ADMINS, EVERY_KEY, READERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page.
+
+    Attributes
+    ----------
+    path : str
+        Below ``/console/``; ``{name}`` is the experiment, which must come first of the names.
+    show : function
+        Takes a `Visit` and returns what is `Shown`.
+    roles : tuple of str
+        Roles that see it.
+    act : function, optional
+        Takes the `Visit` of a form that was sent, changes something, and returns a `Redirect`, or what is `Shown`
+        instead. Errors of the package become an error page; catch those that the form can show.
+    act_roles : tuple of str
+        Roles that may send its forms.
+    tab : str, optional
+        Its name among the tabs of an experiment; tabs have the order of the table.
+    is_stale_checked : bool
+        Whether forms are refused (409) if somebody changed the experiment since they were drawn.
+    is_cached : bool
+        Whether a rendering may be shared by all who look with the same role, until the next event.
+    is_for_one : bool
+        Whether a page without an experiment in its path is for keys of a single experiment too.
+    """
+
+    path: str
+    show: Callable[[Visit], Shown]
+    roles: tuple[str, ...] = READERS
+    act: Callable[[Visit], Redirect | Shown] | None = None
+    act_roles: tuple[str, ...] = ADMINS
+    tab: str | None = None
+    is_stale_checked: bool = True
+    is_cached: bool = True
+    is_for_one: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Data that scripts fetch, such as a chart: a path that ends in ``.json``, roles, and what reads it."""
+
+    path: str
+    read: Callable[[Visit], Any]
+    roles: tuple[str, ...] = READERS
+
+
+PAGES: tuple[Page, ...] = (
+    Page(path="", show=experiment_list.show, is_cached=False),
+    Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
+    Page(path="e/{name}", show=overview.show, tab="Overview"),
+    Page(path="e/{name}/log", show=event_log.show, tab="Log"),
+)
+"""All pages; a page more is a row here."""
+
+DATA: tuple[Data, ...] = ()
+"""All data; a chart more is a row here."""
+
+
+def match(path: Sequence[bytes], rows: Sequence[Any]) -> tuple[Any, dict[str, str]] | None:
+    """Return the row for the segments of a path, with the names in it; the first row that fits counts.
+
+    Examples
+    --------
+    >>> page, names = match([b"e", b"4b%2Fspring", b"log"], PAGES)
+    >>> page.path, names
+    ('e/{name}/log', {'name': '4b/spring'})
+    """
+    for row in rows:
+        parts = row.path.split("/")
+        if len(parts) == len(path):
+            names: dict[str, str] = {}
+            for part, segment in zip(parts, path, strict=True):
+                if part.startswith("{"):
+                    if not segment:
+                        break
+                    try:
+                        names[part[1:-1]] = unquote_to_bytes(segment).decode()
+                    except UnicodeDecodeError:
+                        break
+                elif part.encode() != segment:
+                    break
+            else:
+                return row, names
+    return None
+
+
+def home(role: str, experiment: str | None) -> str:
+    """Return the address where somebody with this role begins, who may see one experiment or all."""
+    desk = role not in READERS and any(page.path == "e/{name}/desk" for page in PAGES)
+    if experiment is None:
+        return "" if role in READERS else "help"
+    return address("e/{name}/desk" if desk else "e/{name}" if role in READERS else "help", name=experiment)

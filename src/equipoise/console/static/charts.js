@@ -1,0 +1,39 @@
+// Draws the charts of a page; they are drawn in light colours, and the style sheet exchanges those in the dark.
+const OPTIONS = {
+  ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true },
+};
+const drawn = new Map();
+
+export async function draw(place) {
+  const answer = await fetch(place.dataset.chart, { cache: "no-store" });
+  if (!answer.ok) throw new Error(String(answer.status));
+  const specification = await answer.json();
+  await import(document.body.dataset.vega);
+  const canvas = document.createElement("div");
+  canvas.className = "canvas";
+  place.replaceChildren(canvas);
+  const result = await window.vegaEmbed(canvas, specification, OPTIONS);
+  drawn.get(place)?.finalize();
+  drawn.set(place, result);
+  place.dataset.drawn = "yes";
+  return result;
+}
+
+async function drawOrSay(place) {
+  try {
+    await draw(place);
+  } catch {
+    const said = document.createElement("p");
+    said.className = "soft small";
+    said.textContent = "This chart could not be drawn; the table below has the numbers.";
+    place.replaceChildren(said);
+    place.dataset.drawn = "no";
+  }
+}
+
+const places = [...document.querySelectorAll("[data-chart]")];
+// One after the other: the first is on screen sooner.
+for (const place of places) await drawOrSay(place);
+document.addEventListener("equipoise:event", async () => {
+  for (const place of places) if (place.isConnected) await drawOrSay(place);
+});

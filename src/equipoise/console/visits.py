@@ -1,0 +1,134 @@
+"""Name what passes between the console and its pages: a visit comes in, and what is shown or an address goes out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from equipoise.http_api import ADMINS, READERS
+
+if TYPE_CHECKING:
+    from equipoise.experiment import Experiment, Status
+    from equipoise.experiment.records import ExperimentSummary
+    from equipoise.store import Store
+
+
+class Viewer(NamedTuple):
+    """Who looks at a page: the name, role and experiment of the key they signed in with."""
+
+    name: str
+    role: str
+    experiment: str | None = None
+    """The only experiment the key is valid for; None for all."""
+    is_open: bool = False
+    """Whether the service is open to everybody on this machine, without keys."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether results may be shown."""
+        return self.role in READERS
+
+    @property
+    def changes(self) -> bool:
+        """Whether changes may be offered."""
+        return self.role in ADMINS
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request for a page, after all checks of HTTP, role and form.
+
+    Attributes
+    ----------
+    path : str
+        The page's path as in the table of pages, such as ``e/{name}/log``.
+    viewer : Viewer
+        Who looks.
+    now : datetime
+        The store's time.
+    names : dict of str
+        The names in the path, decoded.
+    query, form : dict of str
+        The query, and the fields of a form that was sent; of a field that repeats, the last value.
+    fields : list of (str, str)
+        The fields of a form in order, with those that repeat.
+    experiment : Experiment or None
+        That of the path; its changes are recorded in the viewer's name.
+    store : Store
+        Holds the experiments.
+    listed : function
+        Returns the experiments that the viewer may see.
+    address : str
+        Of the service as the browser knows it, for examples: scheme and host.
+    spend : function
+        Counts units towards the limits of the viewer's key: call ``spend("units", 1)`` before assigning.
+    """
+
+    path: str
+    viewer: Viewer
+    now: datetime
+    store: Store
+    names: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    fields: tuple[tuple[str, str], ...] = ()
+    experiment: Experiment | None = None
+    listed: Callable[[], list[ExperimentSummary]] = list
+    address: str = ""
+    spend: Callable[[str, int], None] = lambda _what, _number: None
+
+    @property
+    def the(self) -> Experiment:
+        """The experiment, on pages whose path names one."""
+        assert self.experiment is not None  # noqa: S101
+        return self.experiment
+
+    @cached_property
+    def status(self) -> Status:
+        """The status of the experiment, read once."""
+        return self.the.status()
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """The settings of the experiment, read once."""
+        return self.the.describe()
+
+    @cached_property
+    def change(self) -> str:
+        """A mark of the experiment's settings; another one means that somebody has changed something."""
+        text = json.dumps(self.description, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows.
+
+    Attributes
+    ----------
+    template : str
+        File in ``templates/``; it extends ``base.html`` and reads `view`.
+    view : object
+        A dataclass of plain data. `?format=json` returns it as JSON.
+    title : str
+        What the page found, for the browser's title and the list of windows.
+    status : int
+        HTTP status: 422 to show a form again with its error, 409 for a contradiction.
+    """
+
+    template: str
+    view: Any
+    title: str
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """Where to go after a change: an address below the console, percent-encoded, such as ``e/messages?done=paused``."""
+
+    to: str
