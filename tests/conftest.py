@@ -51,6 +51,7 @@ collect_ignore = [
     "golden.py",
     "history_checker.py",
     "leaky_service.py",
+    "live_courses.py",
     "own_policies.py",
     "power_loss.py",
     "recommendation_cases.py",

@@ -46,6 +46,16 @@ from equipoise.charts.frontiers import (
     shares_chart,
 )
 from equipoise.charts.intervals import ComparisonRecord, comparison_chart, comparison_record
+from equipoise.charts.live_course import (
+    Course,
+    Mark,
+    live_means_chart,
+    live_pace_chart,
+    live_precision_chart,
+    live_shares_chart,
+)
+from equipoise.charts.live_intervals import live_arms_chart, live_differences_chart
+from equipoise.charts.live_prices import PricePoint, live_prices_chart
 from equipoise.charts.shares import (
     AllocationRecord,
     FinalSharesRecord,
@@ -63,24 +73,33 @@ from equipoise.charts.simulated_experiments import (
     simulated_experiment_record,
 )
 from equipoise.charts.style import ENDINGS, Band, checked_chart_path, save_chart
+from equipoise.charts.themes import THEMES, Theme, themed
+from equipoise.charts.vega_lite import Chart, ChartTable, notes_of, rows_of, table_of, title_of, without_title
 
 __all__ = [
     "ENDINGS",
     "METRICS",
+    "THEMES",
     "AllocationRecord",
     "ArmShareRecord",
     "Band",
     "ChanceRecord",
+    "Chart",
+    "ChartTable",
     "ComparisonRecord",
+    "Course",
     "CurvesRecord",
     "EffectsRecord",
     "FinalSharesRecord",
     "FrontierRecord",
+    "Mark",
     "PolicyFrontierRecord",
     "PrecisionRecord",
+    "PricePoint",
     "PriceRecord",
     "SharesOverTimeRecord",
     "SimulatedExperimentRecord",
+    "Theme",
     "TrackingRecord",
     "allocation_chart",
     "allocation_record",
@@ -101,17 +120,30 @@ __all__ = [
     "frontier_and_shares_chart",
     "frontier_chart",
     "frontier_record",
+    "live_arms_chart",
+    "live_differences_chart",
+    "live_means_chart",
+    "live_pace_chart",
+    "live_precision_chart",
+    "live_prices_chart",
+    "live_shares_chart",
+    "notes_of",
     "policy_frontier_chart",
     "policy_frontier_record",
     "precision_chart",
     "precision_record",
     "price_chart",
     "price_record",
+    "rows_of",
     "save_chart",
     "shares_chart",
     "shares_over_time_chart",
     "shares_over_time_record",
     "simulated_experiment_chart",
     "simulated_experiment_record",
+    "table_of",
+    "themed",
+    "title_of",
     "tracking_chart",
+    "without_title",
 ]

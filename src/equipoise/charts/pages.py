@@ -7,22 +7,16 @@ from functools import cache
 from typing import Any
 
 from equipoise.charts import style
+from equipoise.charts.colours import IN_CHARTS
 
 DARK = {
-    "white": "#14181d",
-    "black": "#e8ebee",
-    "#000": "#e8ebee",
-    "#000000": "#e8ebee",
+    **{light: dark for light, dark in IN_CHARTS.values() if light != dark},
+    "white": IN_CHARTS["white"][1],
+    "black": IN_CHARTS["black"][1],
+    "#000": IN_CHARTS["black"][1],
     "#404040": "#c3c9d0",
-    style.GREY: "#a9b2bc",
-    "#888": "#8b949e",
-    "#ddd": "#343b44",
-    "#E6E6E6": "#2c333b",
-    style.BLUE: "#4fb0ea",
-    style.VERMILION: "#ff8f4d",
-    "#009E73": "#2cc79a",
-    "#CC79A7": "#e89fc6",
-    "#F0E442": "#d8cc3a",
+    "#888": IN_CHARTS["axis"][1],
+    "#ddd": IN_CHARTS["tick"][1],
 }
 """What the colours of charts become on a dark page; others are good on both."""
 

@@ -11,6 +11,7 @@ from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.charts import style
 from equipoise.charts.forecasts import NARROW, WIDTH, shown_way
+from equipoise.charts.vega_lite import spread_apart
 from equipoise.errors import InvalidInput
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.way_forecast import Readings
@@ -135,10 +136,10 @@ def shares_over_time_chart(
         )
     ]
     middles = 100.0 * (top[-1] - 0.5 * share[-1])
-    spots = spread_apart(height * (1.0 - middles / 100.0), 15.0, height)
+    spots = spread_apart((height * (1.0 - middles / 100.0)).tolist(), 15.0, height)
     for text, spot in zip(texts, spots, strict=True):
         label = style.chart_of([{"text": text}]).mark_text(align="left", baseline="middle", limit=room - 4)
-        layers.append(label.encode(x=alt.value(width + 6), y=alt.value(float(spot)), text="text:N"))
+        layers.append(label.encode(x=alt.value(width + 6), y=alt.value(spot), text="text:N"))
     if record.met is not None and record.met <= time[-1]:
         rule = style.chart_of([{"time": record.met, "text": "goal met (median)"}]).encode(x="time:Q")
         side = "right" if record.met > 0.5 * time[-1] else "left"
@@ -159,32 +160,6 @@ def _largest(names: tuple[str, ...], share: FloatArray) -> tuple[tuple[str, ...]
     shown, rest = np.sort(order[: MOST_ARMS - 1]), order[MOST_ARMS - 1 :]
     sums = share[:, rest].sum(axis=1, keepdims=True)
     return (*(names[k] for k in shown), f"{rest.size} others"), np.concatenate([share[:, shown], sums], axis=1)
-
-
-def spread_apart(places: FloatArray, gap: float, room: float) -> FloatArray:
-    """Return places near the given ones that are at least a gap apart, from 0 to `room` if they fit in it.
-
-    Examples
-    --------
-    >>> spread_apart(np.array([50.0, 52.0, 90.0]), 15.0, 100.0)
-    array([43.5, 58.5, 90. ])
-    """
-    order = np.argsort(places, kind="stable")
-    # Each place minus its rank times the gap must not fall: the closest such sequence pools those that do (PAVA).
-    pools: list[list[float]] = []
-    for rank, k in enumerate(order):
-        pools.append([float(places[k]) - rank * gap, 1.0])
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            value, weight = pools.pop()
-            pools[-1] = [
-                (pools[-1][0] * pools[-1][1] + value * weight) / (pools[-1][1] + weight),
-                pools[-1][1] + weight,
-            ]
-    found = np.empty(places.size)
-    most = max(room - gap * (places.size - 1), 0.0)
-    flat = np.concatenate([np.full(int(weight), min(max(value, 0.0), most)) for value, weight in pools])
-    found[order] = flat + gap * np.arange(places.size)
-    return found
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ import numpy as np
 
 from equipoise import metrics
 from equipoise._types import FloatArray, IntArray
+from equipoise.charts.colours import IN_CHARTS, SERIES
+from equipoise.charts.themes import Theme, themed
+from equipoise.charts.vega_lite import DASHES, Chart
 from equipoise.errors import EquipoiseError, InvalidInput, MissingExtra
+from equipoise.files import write_file
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,14 +27,12 @@ if TYPE_CHECKING:
 
 AnyChart: TypeAlias = "alt.LayerChart | alt.HConcatChart | alt.FacetChart"
 
-# Colours of Okabe and Ito, distinguishable with the common kinds of colour blindness.
-BLUE, VERMILION, GREY = "#0072B2", "#D55E00", "#6B6B6B"
-BANDS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#999999")
+BLUE, VERMILION, GREY = (IN_CHARTS[name][0] for name in ("blue", "vermilion", "grey"))
+BANDS = (*(IN_CHARTS[name][0] for name in ("sky", "orange", "green", "yellow", "purple")), "#999999")
 
 # Styles of series, with colours dark enough for lines. With 7 colours and 6 dashes or shapes, the first 42 series
 # differ in one or the other.
-LINES = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (14, 4), (4, 2, 1, 2, 1, 2))
+LINES = SERIES
 SHAPES = ("square", "triangle-up", "diamond", "cross", "triangle-down", "circle")
 
 FEW_STEPS = 8
@@ -318,10 +320,16 @@ ENDINGS = ("html", "png", "svg", "pdf")
 """Kinds of files that `save_chart` writes, by their suffix."""
 
 
-def save_chart(chart: AnyChart, path: str | os.PathLike[str]) -> None:
-    """Write a chart in the format of the file's suffix; replace an existing file."""
+def save_chart(chart: AnyChart | Chart, path: str | os.PathLike[str], *, theme: Theme = "light") -> None:
+    """Write a chart in the format of the file's suffix; replace an existing file.
+
+    Charts of live experiments, which are dicts, are drawn for a light page or for a dark one; others are light.
+    """
     target = checked_chart_path(path)
     ending = _ending(target)
+    if isinstance(chart, dict):
+        write_file(target, _drawn(themed(chart, theme), ending))
+        return
     # Without `inline` a page would load its scripts from the network.
     options = {"inline": True} if ending == "html" else {"scale_factor": 2 if ending == "png" else 1}
     try:
@@ -360,6 +368,19 @@ def checked_chart_path(path: str | os.PathLike[str], *, make_folder: bool = Fals
     if not os.access(target if target.exists() else folder, os.W_OK):
         raise EquipoiseError(f"cannot write {target}: permission denied")
     return target
+
+
+def _drawn(chart: Chart, ending: str) -> bytes:
+    """Return a chart as the bytes of a file."""
+    import vl_convert
+
+    if ending == "png":
+        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
+    if ending == "pdf":
+        return bytes(vl_convert.vegalite_to_pdf(chart))
+    # Without `bundle` a page would load its scripts from the network.
+    text = vl_convert.vegalite_to_html(chart, bundle=True) if ending == "html" else vl_convert.vegalite_to_svg(chart)
+    return str(text).encode()
 
 
 def _ending(path: Path) -> str:

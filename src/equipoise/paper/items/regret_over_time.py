@@ -11,6 +11,7 @@ from equipoise import metrics
 from equipoise._types import FloatArray
 from equipoise.charts import style
 from equipoise.charts.frontiers import curve_layers, frontier_record
+from equipoise.charts.vega_lite import DASHES
 from equipoise.objective import optimal_allocation, regret
 from equipoise.paper.curve_panels import Line, Panel, curve_figure, growth_power, settled_from
 from equipoise.paper.findings import Cell, Claim, Figure, Finding, Item, Measured, Table, expected_numbers
@@ -294,7 +295,7 @@ def _frontier_figure(runs: Runs) -> Figure:
         base.transform_filter(alt.FieldEqualPredicate(field="pulls", equal=name))
         .mark_line(strokeWidth=1.5, strokeDash=list(dash))
         .encode(order="weight:Q", color=alt.value(colour))
-        for name, dash, colour in zip(names, style.DASHES, style.LINES, strict=False)
+        for name, dash, colour in zip(names, DASHES, style.LINES, strict=False)
     ]
     marks = base.mark_point(opacity=1, strokeWidth=2, size=60).encode(
         shape=looks["shape"], tooltip=["pulls:N", *style.numbers("weight", "reward", "error")]
