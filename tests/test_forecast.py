@@ -282,10 +282,13 @@ def test_formulas_know_when_numbers_stay_provisional():
     """Rewards that come after the window are left out; those that never come are waited for without one."""
     late = plan(rewards={"delay": ("1 day", "3 days"), "rule": eq.DropUnit(window_seconds=259_200)}).formulas()
     waited_for = plan(rewards={"missing": "5%"}).formulas()
-    for found, why in ((late, "are missing"), (waited_for, "never come and are waited for")):
+    many = "are missing, 10 of 100 where at most 5 may be"
+    for found, why in ((late, many), (waited_for, "never come and are waited for")):
         assert found.equal_shares.chance.value == 0.0
         texts = [sentence.text for sentence in found.recommendation()]
         assert f"The goal would not count as met: too many rewards {why}." in texts
+    said = " ".join(sentence.text for sentence in late.recommendation())
+    assert "You could wait longer for rewards (10 of 100 come after their window), see to it" in said
     counted = {"missing": "15%", "rule": eq.DefaultReward(value=0, window_seconds=86_400)}
     assert plan(rewards=counted).formulas().equal_shares.chance.value == 1.0
 
@@ -388,6 +391,23 @@ def test_ctrl_c_returns_what_is_done(monkeypatch):
     calls[:] = [1]
     with pytest.raises(KeyboardInterrupt):
         plan().simulate(replications=80)
+
+
+def test_ctrl_c_keeps_what_is_done_of_a_later_round(monkeypatch):
+    from equipoise.planner import refinement
+
+    played = refinement.play
+
+    def play(worlds, ways, *, first, **given):
+        if first == 0:
+            return played(worlds, ways, first=first, **given)
+        raise TrialsInterrupted(played(worlds[:5], ways, first=first, **given))
+
+    monkeypatch.setattr(refinement, "play", play)
+    found = plan().simulate(replications=80)
+    monkeypatch.undo()
+    assert found.interrupted
+    assert found.table() == plan().simulate(replications=25).table()
 
 
 def test_simulations_need_a_number_and_a_time_that_make_sense():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import math
 import re
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import equipoise as eq
-from equipoise.planner import SCENARIOS, plan_from_options
+from equipoise.planner import SCENARIOS, plan_from_options, plan_with_options
 from equipoise.planner.population import Population
 from equipoise.planner.trials import play
 from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO
@@ -362,7 +363,8 @@ WRONG = [
     ),
     (
         {"people": 3000, "rewards": {"delay": "8h"}},
-        "rewards.delay needs people.per_day: how many come meanwhile; got 28800.0",
+        "rewards.delay takes time, of which this plan knows nothing; got '8 hours'\n"
+        "hint: say how many people come a day",
     ),
     (
         {"rewards": {"delay": ("2 days", "8h")}},
@@ -457,6 +459,13 @@ def test_every_error_starts_with_the_place_in_the_plan():
         assert re.match(r"(arms|people|rewards|goals|drift|costs|ways|control|seed|title)\b", message)
 
 
+def test_notebooks_show_what_a_plan_assumes_as_text():
+    shown = plan(arms={"<b>": "30%", "prize": "40% to 60%"}, title="A & B", goals=0.06)._repr_html_()
+    assert "&lt;b&gt;" in shown and "<b>" not in shown and "A &amp; B" in shown
+    assert "rate 50% (8 in 10 sure: 40% to 60%)" in shown and "every arm known to ±0.06" in shown
+    assert "information kept 0.7" in shown
+
+
 # Options
 
 
@@ -482,11 +491,23 @@ def test_options_make_the_same_plan_as_values():
     assert [arm.std.value for arm in made.arms] == [3, 3] and made.arm_names == ("A", "B")
 
 
+def test_options_replace_what_a_plan_says_except_its_arms():
+    made = plan(goals=0.06, rewards={"missing": "3%", "rule": "default", "value": 0, "window": "2 days"})
+    changed = plan_with_options(made, days=30, precision="5%", weights="0.9", rule="drop", window="9 days")
+    assert changed.arms == made.arms and changed.goals.precision == 0.05
+    assert changed.people == dataclasses.replace(made.people, days=30, until=None)
+    assert changed.rewards == eq.Rewards(missing="3%", rule=eq.DropUnit(window_seconds=777_600))
+    assert [way.label for way in changed.ways] == ["equal shares", "weight 0.9"]
+    assert plan_with_options(made) == made
+    with pytest.raises(eq.InvalidInput, match="names must be left out: the plan has its arms"):
+        plan_with_options(made, names="a,b")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({}, "rates is missing\nhint: give rates such as 10%,12% for yes/no rewards, or means and stds"),
-        ({"rates": "10%,12%"}, "per_day is missing\nhint: say how many people come a day, or most: how many in all"),
+        ({"rates": "10%,12%"}, "people is missing\nhint: say how many people there are, or how many come a day"),
         ({"rates": "10%", "people": 30}, "arms must be at least two, as an experiment compares them; got 1"),
         (
             {"rates": "10%,often", "people": 30},
@@ -522,7 +543,7 @@ def test_options_make_the_same_plan_as_values():
         ({"rates": "10%,20%", "people": 30, "control": "c"}, "control must be one of the arms, A, B; got 'c'"),
         (
             {"rates": "10%,20%", "people": 30, "delay": "8h"},
-            "delay needs people.per_day: how many come meanwhile; got 28800.0",
+            "delay takes time, of which this plan knows nothing; got '8 hours'\nhint: say how many people come a day",
         ),
     ],
 )

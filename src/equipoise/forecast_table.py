@@ -48,7 +48,9 @@ def _price_list(forecast: Forecast) -> list[Column]:
     if question.has_goal:
         if question.has_calendar:
             columns.append(Column("days", [ranged(way.days, 0, sign=False) for way in ways]))
-        columns.append(Column("people", [ranged(way.people, 0, sign=False) for way in ways], spare=4))
+        people = [ranged(way.people, 0, sign=False) for way in ways]
+        # Without days, people are the price.
+        columns.append(Column("people", people, spare=4 if question.has_calendar else 0))
         columns.append(Column("in time", [_percent(way.chance.value) for way in ways]))
     gains = [_gain(way, is_rate=question.is_yes_no) for way in ways]
     columns.append(Column("gain per 100", gains))

@@ -156,8 +156,8 @@ def plan(
 
 
 def _plan(file: Path | None, given: dict[str, Any], from_experiment: str | None, store: str, key: str | None) -> "Plan":
-    """Return the plan of a file, of options, or of what an experiment measured."""
-    from equipoise.planner import Plan, plan_from_options, read_plan
+    """Return the plan of options; or that of a file or an experiment, in which options replace what it says."""
+    from equipoise.planner import Plan, plan_from_options, plan_with_options, read_plan
 
     sources = [name for name, is_given in (("PLAN.toml", file), ("--from-experiment", from_experiment)) if is_given]
     if len(sources) > 1:
@@ -169,12 +169,9 @@ def _plan(file: Path | None, given: dict[str, Any], from_experiment: str | None,
                 hint="give a PLAN.toml, or options such as --rates 10%,12%,14% --people 3000 --precision 0.05",
             )
         return plan_from_options(**given)
-    if given:
-        name = next(iter(given)).replace("_", "-")
-        raise InvalidInput(f"give {sources[0]} or --{name}; got both", hint="change the file: --toml prints it")
     if file is not None:
-        return read_plan(file)
-    return Plan.from_experiment(open_experiment(store, str(from_experiment), key))
+        return plan_with_options(read_plan(file), **given)
+    return plan_with_options(Plan.from_experiment(open_experiment(store, str(from_experiment), key)), **given)
 
 
 def _forecast(plan: "Plan", formula: bool, quiet: bool, settings: dict[str, Any]) -> "Forecast":

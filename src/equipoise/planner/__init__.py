@@ -4,7 +4,7 @@ from equipoise.planner.forecast import Forecast
 from equipoise.planner.guesses import Guess
 from equipoise.planner.plan import SCENARIOS, Plan
 from equipoise.planner.plan_file import parse_plan, read_plan
-from equipoise.planner.plan_options import plan_from_options
+from equipoise.planner.plan_options import plan_from_options, plan_with_options
 from equipoise.planner.plan_parts import Costs, Delay, Drift, Goals, People, PlannedArm, Rewards, Way
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "Way",
     "parse_plan",
     "plan_from_options",
+    "plan_with_options",
     "read_plan",
 ]

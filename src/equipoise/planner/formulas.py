@@ -64,14 +64,14 @@ def forecast_by_formula(plan: Plan) -> Forecast:
         question=question,
         ways=ways,
         replications=0,
-        alternatives=_alternatives(question, ways, _stays_provisional(question, world, calendar)),
+        alternatives=_alternatives(question, ways, _stays_provisional(question, world, calendar), calendar),
         by_formula=True,
         plan=plan,
     )
 
 
 def _alternatives(
-    question: Question, ways: dict[str, WayForecast], stays_provisional: tuple[bool, bool]
+    question: Question, ways: dict[str, WayForecast], stays_provisional: tuple[bool, bool], calendar: _Calendar
 ) -> Alternatives | None:
     """Return what would bring a precision within reach, or None where some way reaches it."""
     if not question.has_goal or any(way.chance.value > 0 for way in ways.values()):
@@ -86,7 +86,8 @@ def _alternatives(
         or any(stays_provisional)
     ):
         width = reached if math.isfinite(reached) and question.precision is not None else None
-        return Alternatives(way=best.name, reached=width, missing=missing, open=is_open)
+        share = float(calendar.missing.max()) if missing else None
+        return Alternatives(way=best.name, reached=width, missing=missing, open=is_open, missing_share=share)
     arms, width = fewer_arms(len(question.arms), reached, question.precision, 1.0 - question.confidence)
     return Alternatives(
         way=best.name,

@@ -36,9 +36,9 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
     """Return the plan of what is left of an experiment.
 
     Arms have the means and spreads measured so far, with their standard errors as ranges; people, delays and missing
-    rewards are as they were, too. Those assigned already are taken off the most people and the budget, and the plan
-    begins today. The first way, "as now", has the experiment's policy, floors and control share. Retired and paused
-    arms are left out.
+    rewards are as they were, too; what came in less than a day counts as a day's. Those assigned already are taken off
+    the most people and the budget, and the plan begins today. The first way, "as now", has the experiment's policy,
+    floors and control share. Retired and paused arms are left out.
 
     The simulated experiments start without rewards: what is known already enters the guesses, not the intervals. So
     they tell how long further people take to reach a precision by themselves, which is longer than together with those
@@ -154,7 +154,7 @@ def _arm(name: str, values: FloatArray, as_they_were: bool, range_: Any) -> Plan
 def _people(configuration: Configuration, rows: _Rows, now: datetime) -> People:
     n_assigned = len(rows.arm)
     first, last = float(np.min(rows.at)), float(now.timestamp())
-    days = max((last - first) / DAY, 1e-3)
+    days = max((last - first) / DAY, 1.0)  # what came in less than a day says nothing about the rest of it
     pace = n_assigned / days
     error = math.sqrt(n_assigned) / days
     if days >= _FEWEST_DAYS:  # days differ by more than chance, such as at weekends

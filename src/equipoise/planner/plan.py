@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import html
 import json
 import math
 from collections.abc import Mapping
@@ -54,6 +55,7 @@ SCENARIOS = ("as guessed", "no difference", "half the differences", "another arm
 """Named scenarios, in which arms are exactly as said; the rest of the guesses keep their ranges."""
 _SLACK = 4
 """If nothing says when enrolment ends: so many times the people that equal shares take for the goal, by formula."""
+_NEEDS_DAYS, _SAY_PER_DAY = "takes time, of which this plan knows nothing", "say how many people come a day"
 _ENROLMENT_LOOKS, _LATER_LOOKS, _SLOW_LOOKS = 48, 8, 12
 
 
@@ -208,15 +210,14 @@ class Plan:
         given = [(place, delay) for place, delay in delays if delay is not None and delay.median.value > 0]
         if not people.has_calendar:
             for place, delay in given:
-                raise InvalidInput.of(
-                    "delay", "needs people.per_day: how many come meanwhile", delay.median.value
-                ).within(place)
+                text = duration_text(delay.median.value)
+                raise InvalidInput.of("delay", _NEEDS_DAYS, text, hint=_SAY_PER_DAY).within(place)
             if rule.window_seconds is not None:
-                raise InvalidInput.of("window", "needs people.per_day: how many come meanwhile").within("rewards")
+                text = duration_text(rule.window_seconds)
+                raise InvalidInput.of("window", _NEEDS_DAYS, text, hint=_SAY_PER_DAY).within("rewards")
             if not math.isnan(self.rewards.batch_seconds):
-                raise InvalidInput.of("batches", "needs people.per_day to be daily", self.rewards.batches).within(
-                    "rewards"
-                )
+                wrong = InvalidInput.of("batches", _NEEDS_DAYS, self.rewards.batches, hint=_SAY_PER_DAY)
+                raise wrong.within("rewards")
         days = self.enrolment_days
         if self.expected_people > MOST_PEOPLE:
             words = (
@@ -684,6 +685,18 @@ class Plan:
     def digest(self) -> str:
         """What identifies the plan: a hash of all that it says."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def _repr_html_(self) -> str:
+        """Show in a notebook what the plan assumes."""
+        from equipoise.planner.assumptions import assumptions
+
+        rows = "".join(
+            f"<tr><th scope='row'>{html.escape(one.subject)}</th><td>{html.escape(one.words)}</td></tr>"
+            for one in assumptions(self)
+        )
+        ways = html.escape(", ".join(way.label for way in self.ways))
+        title = f"<caption>{html.escape(self.title)}</caption>" if self.title else ""
+        return f"<table>{title}{rows}<tr><th scope='row'>ways</th><td>{ways}</td></tr></table>"
 
     def to_toml(self) -> str:
         """Return the plan as the text of a file; `read_plan` reads the same plan from it."""

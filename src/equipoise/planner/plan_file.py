@@ -83,7 +83,7 @@ def plan_from_tables(data: Mapping[str, Any], *, folder: Path | None = None) -> 
         with within("people"):
             tables["people"] = people | {"counts": _counts(here / people["counts"])}
     if origin is not None:
-        tables = _with_base(_plan_in_store(origin).tables(), tables)
+        tables = on_top_of(_plan_in_store(origin).tables(), tables)
     if pilot is not None:
         if not isinstance(pilot, str):
             raise InvalidInput.of("pilot", "must be the name of a CSV file with the columns arm and reward", pilot)
@@ -132,8 +132,8 @@ def _plan_in_store(origin: Any) -> Plan:
         raise InvalidInput(error.message, hint=error.hint).within("from") from None
 
 
-def _with_base(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of a file on top of those of another plan."""
+def on_top_of(base: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
+    """Return tables on top of those of another plan: what they leave out stays as it was."""
     found = base | {key: value for key, value in tables.items() if key not in ("arms", *_TABLES)}
     for name in _TABLES:
         own = tables.get(name)

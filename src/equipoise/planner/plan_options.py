@@ -7,7 +7,10 @@ from typing import Any
 
 from equipoise.errors import InvalidInput
 from equipoise.experiment.missing_rewards import MissingReward
+from equipoise.planner.measured_plans import AS_NOW
 from equipoise.planner.plan import Plan
+from equipoise.planner.plan_file import on_top_of
+from equipoise.planner.plan_parts import ways_of
 
 _PEOPLE = ("per_day", "weekdays", "ramp", "start", "until", "days", "exact")
 _REWARDS = ("delay", "missing", "missing_ratio", "window", "hold", "late", "batches", "rounded_to", "direction")
@@ -57,18 +60,61 @@ def plan_from_options(**options: Any) -> Plan:
     ...
     equipoise.errors.InvalidInput: rates of arm B must be from 0 to 1; got '120%'
     """
-    for name in options:
-        if name not in OPTIONS:
-            raise InvalidInput.of(name, "is unknown; known are " + ", ".join(OPTIONS))
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _given(options)
     try:
         return _plan(given)
     except InvalidInput as error:
         raise _about_option(error, given) from None
 
 
+def plan_with_options(plan: Plan, **options: Any) -> Plan:
+    """Return a plan in which options replace what it says; its arms stay.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a file, or of what an experiment measured. Where ways are given, "as now" stays among them.
+    **options
+        As in `plan_from_options`, except for those of the arms.
+
+    Examples
+    --------
+    >>> plan = plan_from_options(rates="10%,12%", people=3000, precision=0.05)
+    >>> changed = plan_with_options(plan, precision="4%", weights="0.9")
+    >>> changed.goals.precision, [way.label for way in changed.ways], changed.people.most
+    (0.04, ['equal shares', 'weight 0.9'], 3000)
+    """
+    given = _given(options)
+    for name in ("rates", "means", "stds", "names"):
+        if name in given:
+            raise InvalidInput.of(name, "must be left out: the plan has its arms", given[name])
+    try:
+        tables = {name: table for name, table in _tables(given).items() if table}
+        if "ways" in tables:
+            first, *rest = ways_of(tables["ways"])
+            now = [way for way in plan.ways if way.label == AS_NOW]
+            tables["ways"] = [way.table() for way in (first, *now, *rest)]
+        return Plan.from_dict(on_top_of(plan.tables(), tables))
+    except InvalidInput as error:
+        raise _about_option(error, given) from None
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in OPTIONS:
+            raise InvalidInput.of(name, "is unknown; known are " + ", ".join(OPTIONS))
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _plan(given: dict[str, Any]) -> Plan:
     arms = _arms(given)
+    if not {"people", "per_day"} & set(given):
+        raise InvalidInput.of("people", "is missing", hint="say how many people there are, or how many come a day")
+    return Plan(arms=arms, **_tables(given))
+
+
+def _tables(given: dict[str, Any]) -> dict[str, Any]:
+    """Return all that options say but the arms."""
     if "ways" in given:
         for name in _WAYS:
             if name in given:
@@ -87,7 +133,7 @@ def _plan(given: dict[str, Any]) -> Plan:
         rewards["rule"] = "wait"
     if isinstance(rewards.get("rule"), MissingReward) and not {"window", "hold", "late"} & set(rewards):
         rewards["rule"] = given["rule"]
-    return Plan(arms=arms, rewards=rewards, **tables, **_some(given, _WHOLE))
+    return {"rewards": rewards} | tables | _some(given, _WHOLE)
 
 
 def _some(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Question:
         The first day, for dates instead of numbers of days.
     cost_per_person, cost_per_day : float, optional
     title, outcome : str
+    late : float
+        Share of the rewards that come after their window, if the guesses are right.
     has_calendar : bool
         Whether days mean anything: not if all that is known is a number of people.
     """
@@ -70,6 +72,7 @@ class Question:
     cost_per_day: float | None = None
     title: str = ""
     outcome: str = ""
+    late: float = 0.0
     has_calendar: bool = True
 
     @property

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from equipoise.experiment.provisional import MOST_MISSING
 from equipoise.planner.figures import Range
 from equipoise.planner.question import Question
 from equipoise.planner.way_forecast import WayForecast
@@ -538,17 +539,25 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         (found.missing, "too many rewards are missing"),
         (found.open, "too many rewards never come and are waited for"),
     ):
-        if share >= 0.1:
-            happened, of = out_of(share)
-            if forecast.by_formula:
-                said.append(sentence("provisional", f"The goal would not count as met: {why}."))
-                continue
+        if share < 0.1:
+            continue
+        happened, of = out_of(share)
+        own = {"happened": happened, "of": of}
+        words = f"The goal would not count as met: {why}"
+        if not forecast.by_formula:
             what = "the intervals are narrow enough" if question.margin is None else "one would know enough"
             words = f"In {{happened}} of {{of}} {what} by then, but {why}"
-            said.append(sentence("provisional", words + ".", {"happened": happened, "of": of}))
+        if share == found.missing and found.missing_share is not None:
+            words += ", {gone} of {hundred} where at most {most} may be"
+            own |= {"gone": whole(max(100 * found.missing_share, 100 * MOST_MISSING + 1)), "hundred": Part("100", 100)}
+            own["most"] = whole(100 * MOST_MISSING)
+        said.append(sentence("provisional", words + ".", own))
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
+        if question.late >= 0.005:
+            options.append("wait longer for rewards ({late} of {hundred} come after their window)")
+            parts |= {"late": whole(100 * question.late), "hundred": Part("100", 100)}
         options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
     if found.open >= 0.1:
         options += ["give rewards a window", "count a default value for those that never come"]

@@ -7,8 +7,10 @@ Where no guess has a range, all is luck.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +72,22 @@ def question_of(plan: Plan) -> Question:
         cost_per_day=costs.per_day or None,
         title=plan.title or "",
         outcome=plan.outcome or "",
+        late=_late(plan),
         has_calendar=plan.people.has_calendar,
     )
+
+
+def _late(plan: Plan) -> float:
+    """Return the share of rewards that come after their window, of the arm with most, at the guesses."""
+    window = plan.rewards.rule.window_seconds
+    if window is None:
+        return 0.0
+    world, _ = plan.at_guesses()
+    late = [
+        1.0 - NormalDist().cdf(math.log(window / median) / spread) if median and spread else float(median > window)
+        for median, spread in zip(world.delay.tolist(), world.delay_spread.tolist(), strict=True)
+    ]
+    return max(late)
 
 
 def _setting(way: Way) -> dict[str, Any]:
@@ -190,42 +206,43 @@ class _Rounds:
         drawn = 1.0 / (1.0 + LUCK) if self.has_ranges else 1.0
         try:
             self.paths = self._played(self.paths, goal, True, lambda done, total: show(drawn * done / total))
-            if self.has_ranges:
+            if self.has_ranges and not self.interrupted:
                 at_guesses = max(round(LUCK * goal), 1)
                 self.luck = self._played(
                     self.luck, at_guesses, False, lambda done, total: show(drawn + (1.0 - drawn) * done / total)
                 )
-        except TrialsInterrupted as interrupt:
-            self.interrupted = True
-            if self.paths is None and interrupt.paths is None:
-                raise KeyboardInterrupt from None
-            if self.paths is None:
-                self.paths = interrupt.paths
         except KeyboardInterrupt:
             self.interrupted = True
-            if self.paths is None:
-                raise
+        if self.paths is None:
+            raise KeyboardInterrupt
         return self.interrupted
 
-    def _played(self, before: Paths | None, goal: int, is_drawn: bool, progress: Progress) -> Paths:
+    def _played(self, before: Paths | None, goal: int, is_drawn: bool, progress: Progress) -> Paths | None:
+        """Return what was there and what was played, as far as Ctrl-C let it; None if that is nothing."""
         first = 0 if before is None else before.n_replications
         if goal <= first and before is not None:
             return before
         made = [self.plan.world(replication if is_drawn else None) for replication in range(first, goal)]
         names = made[0][1] if is_drawn else {}
         drawn = {name: np.array([values[name] for _, values in made]) for name in names}
-        new = play(
-            [world for world, _ in made],
-            self.settings,
-            seed=self.plan.seed,
-            first=first,
-            look_seconds=self.looks,
-            drawn=drawn,
-            read=self.read,
-            progress=progress,
-            **self.where,
-        )
-        return new if before is None else before.joined(new)
+        new: Paths | None
+        try:
+            new = play(
+                [world for world, _ in made],
+                self.settings,
+                seed=self.plan.seed,
+                first=first,
+                look_seconds=self.looks,
+                drawn=drawn,
+                read=self.read,
+                progress=progress,
+                **self.where,
+            )
+        except TrialsInterrupted as interrupt:
+            self.interrupted, new = True, interrupt.paths
+        if before is None or new is None:
+            return new if before is None else before
+        return before.joined(new)
 
     def forecast(self, seconds: float) -> Forecast:
         """Return the forecast of what is done."""

@@ -84,6 +84,8 @@ class Alternatives:
     missing, open : float
         Share of the experiments that would meet the goal by the deadline, were it not for too many rewards that are
         missing for good, or that never come and are waited for.
+    missing_share : float, optional
+        In the former, the share of units without a reward for good, of the arm with most of them.
     """
 
     way: str
@@ -97,6 +99,7 @@ class Alternatives:
     later_days: float | None = None
     missing: float = 0.0
     open: float = 0.0
+    missing_share: float | None = None
 
 
 def round_up(width: float) -> float:
@@ -194,14 +197,17 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
     has_width = question.precision is not None and bool(np.isfinite(reached).any())
     best = int(np.argmin(reached)) if has_width else int(np.argmax(readings.is_ready.mean(axis=-1)))
     is_ready = readings.is_ready[best]
-    missing, is_open = (float((is_ready & one[best]).mean()) for one in _provisional(readings))
+    too_many, in_vain = (is_ready & one[best] for one in _provisional(readings))
+    paths = readings.paths
+    gone = readings.at_deadline((paths.missing / np.maximum(paths.assigned, 1)).max(axis=-1))[best][too_many]
     later = quantile(readings.goal.seconds[best], question.sureness) / SECONDS_A_DAY
     found = Alternatives(
         way=question.ways[best],
         reached=float(reached[best]) if has_width else None,
         later_days=later if math.isfinite(later) and question.has_calendar else None,
-        missing=missing,
-        open=is_open,
+        missing=float(too_many.mean()),
+        open=float(in_vain.mean()),
+        missing_share=float(np.median(gone)) if gone.size else None,
     )
     if not has_width or question.precision is None or (widths[best] <= question.precision).mean() >= question.sureness:
         return found  # more people or fewer arms would not help, or nobody knows
