@@ -38,8 +38,9 @@ from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
-from equipoise.experiment.names import checked_unit
+from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
+    UNIT_STATES,
     Assignment,
     Comparison,
     Event,
@@ -48,6 +49,7 @@ from equipoise.experiment.records import (
     Report,
     Status,
     ToldReward,
+    UnitPage,
     UnitStatus,
     Verification,
     WhatIf,

@@ -330,6 +330,7 @@ EXISTING_ONLY = [
     ["tell", "exam", "ana", "1"],
     ["correct", "exam", "ana", "1", "--reason", "typo"],
     ["unit", "exam", "ana"],
+    ["units", "exam"],
     ["status", "exam"],
     ["compare", "exam"],
     ["report", "exam"],
@@ -905,6 +906,36 @@ def test_an_experiment_with_rewards_is_not_deleted(run: Runner, exam: eq.Experim
     refused = run("delete", "exam", "--yes")
     assert refused.code == 1 and "has rewards" in refused.err and "equipoise finish" in refused.err
     assert exam.status().n_rewarded == 1
+
+
+def test_units_are_listed_by_state_and_name(run: Runner, exam: eq.Experiment) -> None:
+    exam.ask_many(["bob", "ana", "al"])
+    exam.tell("ana", 0.5)
+    exam.correct("ana", 0.25, "misread")
+
+    def listed(*options: str) -> list[str]:
+        result = run("units", "exam", *options, "--json")
+        assert result.code == 0, result.err
+        return [json.loads(line)["unit"] for line in result.out.splitlines()]
+
+    assert listed() == ["al", "ana", "bob"]
+    assert listed("--prefix", "a") == ["al", "ana"]
+    assert listed("--waiting") == listed("--state", "waiting") == ["bob", "al"]
+    assert listed("--state", "counted", "--prefix", "a") == ["ana"]
+    assert listed("--overdue") == listed("--held") == []
+    first = run("units", "exam", "--limit", "1")
+    assert first.out.splitlines()[1].split()[:3:2] == ["al", "waiting"] and "there may be more" in first.err
+    [header, row] = csv.reader(run("units", "exam", "--state", "counted", "--csv").out.splitlines())
+    assert dict(zip(header, row, strict=True)) | {"at": ""} == {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (exam.unit("ana").to_dict() | {"at": ""}).items()
+    }
+    both = run("units", "exam", "--held", "--overdue")
+    assert both.code == 2 and "give one state; got overdue and held" in both.err
+    log = run("unit", "exam", "ana", "--events").out
+    assert "corrected 0.25" in log and log.rstrip().endswith("misread")
+    data = json.loads(run("unit", "exam", "ana", "--events", "--json").out)
+    assert data["events"] == [event.to_dict() for event in exam.unit_events("ana")]
 
 
 def test_a_unit_is_withdrawn_and_erased(run: Runner, exam: eq.Experiment) -> None:

@@ -189,6 +189,7 @@ def test_sums_of_four_powers_come_from_the_log_on_postgresql(tmp_path, postgresq
             connection.execute(sa.text("ALTER TABLE arms DROP COLUMN drift_sums"))
             connection.execute(sa.text("DROP TABLE sessions, rollups, checkpoints, alerts, leases"))
             connection.execute(sa.text("DROP INDEX changes_of_an_experiment"))
+            connection.execute(sa.text("DROP INDEX closed_windows"))
             connection.execute(sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '4'"))  # noqa: S608
             connection.commit()
     with pytest.raises(eq.UpgradeNeeded):
@@ -368,7 +369,7 @@ def test_migrations_make_the_schema_of_the_code_on_postgresql(postgresql_url):
         indexed = [one for one in compare_metadata(context, schema.metadata) if one[0] != "add_index"]
         assert indexed == []
         names = {index["name"] for index in sa.inspect(connection).get_indexes("events")}
-        assert names == {"one_event_of_a_kind_per_unit", "changes_of_an_experiment"}
+        assert names == {"one_event_of_a_kind_per_unit", "changes_of_an_experiment", "closed_windows"}
         names = {index["name"] for index in sa.inspect(connection).get_indexes("alerts")}
         assert names == {"one_open_alert_of_a_check_per_arm"}
 

@@ -18,7 +18,7 @@ from msgspec import field as default
 
 from equipoise import checks
 from equipoise.experiment import records
-from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT
+from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT, MOST_LISTED
 
 READER, ASSIGNER, ADMIN = "reader", "assigner", "admin"
 READERS, ASSIGNERS, ADMINS = (READER, ADMIN), (ASSIGNER, ADMIN), (ADMIN,)
@@ -198,6 +198,27 @@ class Page(Struct):
 
     after: Annotated[int, Meta(ge=0, le=2**62, description="Number of the last event that is known.")] = 0
     limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS, description="Events to return, at most.")] = 1_000
+
+
+class UnitFilter(Struct):
+    """The units to return."""
+
+    state: (
+        Annotated[
+            Literal["waiting", "held", "counted", "overdue", "defaulted", "dropped", "withdrawn"],
+            Meta(description="Units in this state only.", examples=["overdue"]),
+        ]
+        | UnsetType
+    ) = UNSET
+    prefix: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=LONGEST_UNIT, description="How their names begin.", examples=["student-4"]),
+        ]
+        | UnsetType
+    ) = UNSET
+    limit: Annotated[int, Meta(ge=1, le=MOST_LISTED, description="Units to return, at most.")] = 50
+    after: Annotated[str, Meta(max_length=600, description="`next` of the page before.")] | UnsetType = UNSET
 
 
 class Points(Struct):
@@ -430,6 +451,8 @@ Events = _answer("Events", "A page of the log; pass `next` as `after` to go on."
 _Counts, _Means = list[list[int]], list[list[float | None]]
 History = _as_object(records.History, number=list[int], assigned=_Counts, rewarded=_Counts, mean=_Means, std=_Means)
 Report = _nullable(records.Report)
+UnitPage = _as_object(records.UnitPage, units=_list(UnitStatus))
+UnitEvents = _answer("UnitEvents", "The events of a unit, in the order of the log.", events=_list(records.Event))
 WhatIf = _as_object(records.WhatIf, error=float | None, present_error=float | None)
 
 
@@ -548,6 +571,30 @@ ENDPOINTS = (
         "Return a unit's assignment and reward; nothing is written.",
         operation="look_up",
         answer=UnitStatus,
+        failures=(404,),
+    ),
+    _unit(
+        "units",
+        "GET",
+        f"{_EXPERIMENT}/assignments",
+        READERS,
+        "List units",
+        "Return a page of units: those in a state, those whose names begin with a prefix, or all. Waiting, held and "
+        "overdue units come in the order of waiting, the longest first.\n\n"
+        "Pass `next` as `after` to go on; it is null at the end. A page may be shorter than the limit before that.",
+        operation="list_units",
+        query=UnitFilter,
+        answer=UnitPage,
+        failures=(404,),
+    ),
+    _unit(
+        "unit_events",
+        "GET",
+        f"{_UNIT}/events",
+        READERS,
+        "The log of a unit",
+        "Return the events of a unit, in the order of the log; none if it was never assigned, or was erased.",
+        answer=UnitEvents,
         failures=(404,),
     ),
     _unit(

@@ -31,6 +31,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "correct": units.correct,
         "withdraw": units.withdraw,
         "unit": units.unit,
+        "units": units.units,
         "status": reports.status,
         "compare": analysis.compare,
         "report": analysis.report,

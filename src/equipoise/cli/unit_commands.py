@@ -1,5 +1,7 @@
 """Commands about units: ask, tell, correct and unit; ask and tell also take a file of units."""
 
+import dataclasses
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from equipoise import checks
 from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
 from equipoise.cli.exit_codes import INTERRUPTED, error_text
 from equipoise.cli.known_units import KnownUnits
-from equipoise.cli.options import AsJson, Quiet, option
+from equipoise.cli.options import COUNT, AsCsv, AsJson, Quiet, option, output_format
 from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, Who, note, open_experiment, print_answer
 from equipoise.errors import (
     EquipoiseError,
@@ -26,11 +29,14 @@ from equipoise.errors import (
     hint_in,
     visible,
 )
+from equipoise.experiment.names import MOST_LISTED
+from equipoise.experiment.records import UnitStatus
 from equipoise.files import STDIN
 
 if TYPE_CHECKING:
     from equipoise.cli.unit_files import Row, UnitFile
     from equipoise.experiment import Experiment, ToldReward
+    from equipoise.terminal import Format
 
 _MEND = "mend the file, or record the other lines with --keep-going"
 UnitColumn = Annotated[str | None, option("--column", "Units", "NAME", "The column of the units, if it is not unit.")]
@@ -249,18 +255,97 @@ def _print_rewards(answer: "ToldReward", before: str, as_json: bool) -> None:
 def unit(
     name: ExperimentName,
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="Who was assigned.", show_default=False)],
+    events: Annotated[bool, option("--events", "Units", None, "Also print all events of the unit.")] = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the arm of a unit and what became of its reward; nothing is written."""
-    found = open_experiment(store, name, key).unit(unit)
+    experiment = open_experiment(store, name, key)
+    found = experiment.unit(unit)
     if found is None:
         raise UnknownUnit(f"unit {unit!r} was never assigned in experiment {name!r}", hint=Hint.CHECK_UNIT)
     how = f"decision {found.number:,}, probability {found.probability:.4g}{', forced' * found.forced}"
     reward = "no reward" if found.reward is None else f"reward {found.reward!r}"
     told = f"{unit}: {found.arm} ({how}, {found.at:%Y-%m-%d %H:%M:%S} UTC); {reward}, {found.state}"
-    print_answer(found.to_dict(), told, as_json)
+    if not events:
+        print_answer(found.to_dict(), told, as_json)
+        return
+    log = experiment.unit_events(unit)
+    print_answer(found.to_dict() | {"events": [event.to_dict() for event in log]}, told, as_json)
+    if not as_json:
+        for event in log:
+            reward = "" if event.reward is None else f" {event.reward!r}"
+            by = "" if event.who is None else f", by {event.who}"
+            why = event.details.get("reason")
+            what = f"event {event.number:,}: {event.kind}{reward}, {event.at:%Y-%m-%d %H:%M:%S} UTC{by}"
+            print(visible(what if why is None else f"{what}: {why}"))
+
+
+def units(
+    name: ExperimentName,
+    waiting: Annotated[bool, option("--waiting", "Units", None, "Those whose reward is still to come.")] = False,
+    overdue: Annotated[bool, option("--overdue", "Units", None, "Those without a reward past their window.")] = False,
+    held: Annotated[bool, option("--held", "Units", None, "Those whose reward is held until the window ends.")] = False,
+    state: Annotated[
+        str | None, option("--state", "Units", "STATE", "Or counted, defaulted, dropped or withdrawn.")
+    ] = None,
+    prefix: Annotated[str | None, option("--prefix", "Units", "TEXT", "Those whose names begin so.")] = None,
+    limit: Annotated[int, option("--limit", "Output", "N", "Most units to print.", parser=COUNT)] = 50,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+) -> None:
+    """Print the units in a state, or whose names begin with a text; nothing is written."""
+    output = output_format(as_json, as_csv)
+    named = {"waiting": waiting, "overdue": overdue, "held": held}
+    states = [word for word, given in named.items() if given] + ([] if state is None else [state])
+    if len(states) > 1:
+        raise InvalidInput(f"give one state; got {' and '.join(states)}")
+    checks.whole_number("limit", limit, 1)
+    experiment = open_experiment(store, name, key)
+    found: list[UnitStatus] = []
+    after: str | None = None
+    while len(found) < limit:
+        size = min(limit - len(found), MOST_LISTED)
+        page = experiment.units(states[0] if states else None, prefix=prefix, limit=size, after=after)
+        found += page.units
+        after = page.next
+        if after is None:
+            break
+    _print_units(found, output)
+    if after is not None and output == "table":
+        note(f"these are the first {len(found):,}; there may be more: --limit")
+
+
+def _print_units(found: "list[UnitStatus]", output: "Format") -> None:
+    from equipoise.terminal import print_csv, print_table
+
+    data = [one.to_dict() for one in found]
+    if output == "json":
+        for one in data:
+            print(json.dumps(one))
+    elif output == "csv":
+        columns = [field.name for field in dataclasses.fields(UnitStatus)]
+        print_csv(columns, [[_cell(one[column]) for column in columns] for one in data])
+    else:
+        print_table(
+            [
+                ("unit", [one.unit for one in found]),
+                ("arm", [one.arm for one in found]),
+                ("state", [one.state for one in found]),
+                ("reward", ["" if one.reward is None else f"{one.reward:g}" for one in found]),
+                ("assigned", [f"{one.at:%Y-%m-%d %H:%M:%S}" for one in found]),
+                ("probability", [f"{one.probability:.4g}" for one in found]),
+            ],
+            always=4,
+            words=("arm", "state", "assigned"),
+        )
+
+
+def _cell(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 GROUP = 500

@@ -10,8 +10,9 @@ from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
-from equipoise.experiment.names import checked_unit
+from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
+    UNIT_STATES,
     Assignment,
     Comparison,
     Event,
@@ -20,6 +21,7 @@ from equipoise.experiment.records import (
     Report,
     Status,
     ToldReward,
+    UnitPage,
     UnitStatus,
     Verification,
     WhatIf,
@@ -115,6 +117,42 @@ class AsyncRemoteExperiment:
     async def unit(self, unit: str) -> UnitStatus | None:
         """Return a unit's assignment and what became of its reward, or None if it has none; nothing is written."""
         return await self._backend.unit(checked_unit(unit))
+
+    async def units(
+        self, state: str | None = None, *, prefix: str | None = None, limit: int = 50, after: str | None = None
+    ) -> UnitPage:
+        """Return a page of units: those in a state, those whose names begin with a prefix, or all.
+
+        Nothing is written, and a page takes as long with a million units as with a few.
+
+        Parameters
+        ----------
+        state : {"waiting", "held", "counted", "overdue", "defaulted", "dropped", "withdrawn"}, optional
+            As in `UnitStatus`.
+        prefix : str, optional
+            How the names of the units begin.
+        limit : int
+            Most units to return, at most 1,000.
+        after : str, optional
+            The `next` of the page before, with the same `state` and `prefix`.
+
+        Returns
+        -------
+        UnitPage
+            Waiting, held and overdue units, those who wait longest first; others in the order of their names.
+        """
+        if state is not None:
+            state = checks.one_of("state", state, UNIT_STATES)
+        if prefix is not None:
+            prefix = checked_text("prefix", prefix, LONGEST_UNIT, trimmed=False)
+        return await self._backend.units(state, prefix, checks.whole_number("limit", limit, 1, MOST_LISTED), after)
+
+    async def unit_events(self, unit: str) -> list[Event]:
+        """Return the events of a unit in the order of the log; none if it was never assigned, or was erased.
+
+        Of a unit with more than 10,000 events, which it takes as many corrections for, the last ones.
+        """
+        return await self._backend.unit_events(checked_unit(unit))
 
     async def pause(self, *, reason: str | None = None) -> None:
         """Take no new units for a while."""

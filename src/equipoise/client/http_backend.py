@@ -50,6 +50,15 @@ class HttpBackend:
         """Look up a unit; None if it was never assigned."""
         return self._transport.send(dataclasses.replace(self._call("unit", unit=unit), absent=(UnknownUnit,)))
 
+    def units(self, state: str | None, prefix: str | None, limit: int, after: str | None) -> Any:
+        """Fetch a page of units."""
+        given = {"state": state, "prefix": prefix, "limit": limit, "after": after}
+        return self._send("units", **{name: value for name, value in given.items() if value is not None})
+
+    def unit_events(self, unit: str) -> Any:
+        """Fetch the events of a unit."""
+        return self._send("unit_events", unit=unit)
+
     def configuration(self) -> Any:
         """Fetch the configuration, which is part of the description."""
         return self._transport.send(dataclasses.replace(self._call("describe"), read=_configuration))

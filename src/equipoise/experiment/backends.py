@@ -26,6 +26,7 @@ from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_t
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
 from equipoise.experiment.transitions import MOST_SETTLED, Transition
+from equipoise.experiment.unit_lists import read_unit_events, read_unit_page
 from equipoise.store import Store, Transaction, open_store
 from equipoise.store.schema import microseconds
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         History,
         Report,
         Status,
+        UnitPage,
         UnitStatus,
         Verification,
         WhatIf,
@@ -74,6 +76,12 @@ class Backend(Protocol):
 
     def unit(self, unit: str) -> UnitStatus | None:
         """Return the record of a unit, or None if it was never assigned."""
+
+    def units(self, state: str | None, prefix: str | None, limit: int, after: str | None) -> UnitPage:
+        """Return a page of the units in a state, or with a prefix."""
+
+    def unit_events(self, unit: str) -> list[Event]:
+        """Return the events of a unit."""
 
     def configuration(self) -> Configuration:
         """Return the current settings."""
@@ -177,6 +185,19 @@ class StoreBackend:
         """Read a unit's events."""
         now = microseconds(self.store.now())
         return self._read(lambda transaction, state: read_unit(transaction, self.number, state, unit, now))
+
+    def units(self, state: str | None, prefix: str | None, limit: int, after: str | None) -> UnitPage:
+        """Read a bounded part of an index."""
+        now = microseconds(self.store.now())
+
+        def read(transaction: Transaction, found: State) -> UnitPage:
+            return read_unit_page(transaction, self.number, found, state, prefix, limit, after, now)
+
+        return self._read(read)
+
+    def unit_events(self, unit: str) -> list[Event]:
+        """Read a unit's events by the index of units."""
+        return self._read(lambda transaction, state: read_unit_events(transaction, self.number, state, unit))
 
     def configuration(self) -> Configuration:
         """Return the current settings."""

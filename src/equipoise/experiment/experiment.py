@@ -9,8 +9,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
-from equipoise.experiment.names import checked_unit
+from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
+    UNIT_STATES,
     Assignment,
     Comparison,
     Event,
@@ -20,6 +21,7 @@ from equipoise.experiment.records import (
     Report,
     Status,
     ToldReward,
+    UnitPage,
     UnitStatus,
     Verification,
     WhatIf,
@@ -289,6 +291,62 @@ class Experiment:
         ('a', 'counted', 0.75)
         """
         return self._backend.unit(checked_unit(unit))
+
+    def units(
+        self, state: str | None = None, *, prefix: str | None = None, limit: int = 50, after: str | None = None
+    ) -> UnitPage:
+        """Return a page of units: those in a state, those whose names begin with a prefix, or all.
+
+        Nothing is written, and a page takes as long with a million units as with a few.
+
+        Parameters
+        ----------
+        state : {"waiting", "held", "counted", "overdue", "defaulted", "dropped", "withdrawn"}, optional
+            As in `UnitStatus`.
+        prefix : str, optional
+            How the names of the units begin.
+        limit : int
+            Most units to return, at most 1,000.
+        after : str, optional
+            The `next` of the page before, with the same `state` and `prefix`.
+
+        Returns
+        -------
+        UnitPage
+            Waiting, held and overdue units, those who wait longest first; others in the order of their names.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> told = experiment.tell(experiment.ask("ada").unit, 0.75)
+        >>> asked = experiment.ask_many(["amy", "bob", "ann"])
+        >>> [one.unit for one in experiment.units("waiting").units]
+        ['amy', 'bob', 'ann']
+        >>> [(one.unit, one.state) for one in experiment.units(prefix="a").units]
+        [('ada', 'counted'), ('amy', 'waiting'), ('ann', 'waiting')]
+        """
+        if state is not None:
+            state = checks.one_of("state", state, UNIT_STATES)
+        if prefix is not None:
+            prefix = checked_text("prefix", prefix, LONGEST_UNIT, trimmed=False)
+        return self._backend.units(state, prefix, checks.whole_number("limit", limit, 1, MOST_LISTED), after)
+
+    def unit_events(self, unit: str) -> Events:
+        """Return the events of a unit in the order of the log; none if it was never assigned, or was erased.
+
+        Of a unit with more than 10,000 events, which it takes as many corrections for, the last ones.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> told = experiment.tell(experiment.ask("ada").unit, 75.0)
+        >>> told = experiment.correct("ada", 0.75, "in percent")
+        >>> [(event.number, event.kind, event.reward) for event in experiment.unit_events("ada")]
+        [(2, 'assigned', None), (3, 'rewarded', 75.0), (4, 'corrected', 0.75)]
+        """
+        return self._backend.unit_events(checked_unit(unit))
 
     # The experiment
 

@@ -14,6 +14,8 @@ LONGEST_REASON = 2_000
 LARGEST_ATTRIBUTES = 10_000
 LARGEST_METADATA = 100_000
 """Limits in characters; a unit at four bytes per character still fits into a PostgreSQL index."""
+MOST_LISTED = 1_000
+"""Most units on a page of a list."""
 DEEPEST_DATA = 100
 """Deepest nesting of objects and lists: every JSON parser has a limit, Python's is about a thousand."""
 

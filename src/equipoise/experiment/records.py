@@ -13,9 +13,13 @@ from equipoise.analysis.results import ArmEstimate as ArmEstimate
 from equipoise.analysis.results import Comparison as Comparison
 from equipoise.analysis.results import Difference as Difference
 from equipoise.analysis.results import Report as Report
+from equipoise.unit_lifecycle import STATES
 
 if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it
     from equipoise._types import FloatArray, IntArray
+
+UNIT_STATES = tuple(dict.fromkeys(meaning.name for meaning in STATES.values()))
+"""The states of a unit, in words."""
 
 
 class Assignment(NamedTuple):
@@ -97,6 +101,27 @@ class UnitStatus:
     def to_dict(self) -> dict[str, Any]:
         """Return the unit as plain data that JSON can hold."""
         return dataclasses.asdict(self) | {"at": self.at.isoformat()}
+
+
+@dataclass(frozen=True)
+class UnitPage:
+    """Some units of a list, and where the list goes on.
+
+    Attributes
+    ----------
+    units : tuple of UnitStatus
+        The units, as they are now.
+    next : str or None
+        Pass it as `after` to go on; None at the end. A page may have fewer units than its limit, even none, before the
+        end: finding rare units among very many takes several pages.
+    """
+
+    units: tuple[UnitStatus, ...]
+    next: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the page as plain data that JSON can hold."""
+        return {"units": [one.to_dict() for one in self.units], "next": self.next}
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,15 @@ def _unit(experiment: Experiment, unit: str) -> dict[str, Any]:
     return found.to_dict() | {"new": False}
 
 
+def _units(experiment: Experiment, **filters: Any) -> dict[str, Any]:
+    page = experiment.units(**filters)
+    return {"units": [one.to_dict() | {"new": False} for one in page.units], "next": page.next}
+
+
+def _unit_events(experiment: Experiment, unit: str) -> dict[str, Any]:
+    return {"events": [event.to_dict() for event in experiment.unit_events(unit)]}
+
+
 def _withdraw(experiment: Experiment, unit: str, reason: str) -> dict[str, Any]:
     return experiment.withdraw(unit, reason).to_dict() | {"new": False}
 
@@ -237,6 +246,8 @@ def _status(experiment: Experiment) -> dict[str, Any]:
 
 _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "unit": _unit,
+    "units": _units,
+    "unit_events": _unit_events,
     "withdraw": _withdraw,
     "erase": _erase,
     "history": _history,

@@ -247,6 +247,8 @@ def _examples() -> dict[str, Any]:
                 experiment.tell(f"student-{number}", number % 5 / 4)
         run("correct", "student-42")
         run("unit", "student-42")
+        run("units", data={"prefix": "student-8", "limit": 2})
+        run("unit_events", "student-42")
         run("withdraw", "student-44")
         run("erase", "student-44")
         found["list"] = {"experiments": json_data(Experiment.list(store))}

@@ -117,6 +117,15 @@ sa.Index(
     postgresql_where=sa.text("unit IS NOT NULL"),
 )
 
+sa.Index(
+    # Windows that closed without a reward, from which lists of units are read.
+    "closed_windows",
+    events.c.experiment,
+    events.c.number,
+    sqlite_where=sa.text("kind = 'expired'"),
+    postgresql_where=sa.text("kind = 'expired'"),
+)
+
 pending = sa.Table(
     "pending",
     metadata,

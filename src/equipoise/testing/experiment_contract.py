@@ -16,6 +16,7 @@ from equipoise import errors
 from equipoise.experiment import Budget, Deadline, DefaultReward, Experiment, Precision
 from equipoise.policies import Fixed, ThompsonBalance, Uniform
 from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
+from equipoise.testing.unit_list_contract import UnitLists
 
 
 class Life(ExperimentCase):
@@ -751,5 +752,5 @@ class Findings(ExperimentCase):
             experiment.report(by=["age"])
 
 
-class ExperimentContract(Units, MissingRewards, Shares, Life, Reports, Findings, Outside):
+class ExperimentContract(Units, UnitLists, MissingRewards, Shares, Life, Reports, Findings, Outside):
     """All contract tests for an experiment, in a store or in a service."""

@@ -1,4 +1,4 @@
-"""Revision 6: the console's sessions; sums by hour and arm, alerts and leases; an index of changes."""
+"""Revision 6: sessions; sums by hour and arm, alerts and leases; indexes of changes and of closed windows."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,11 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add tables and an index."""
+    """Add tables and indexes."""
+    expired = sa.text("kind = 'expired'")
+    op.create_index(
+        "closed_windows", "events", ["experiment", "number"], sqlite_where=expired, postgresql_where=expired
+    )
     word = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
     op.create_table(
         "sessions",
