@@ -22,14 +22,17 @@ from equipoise.experiment.commands import (
 from equipoise.experiment.experiment import Experiment
 from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
 from equipoise.experiment.records import (
+    Alert,
     ArmEstimate,
     ArmStatus,
     Assignment,
+    Check,
     Comparison,
     Difference,
     Event,
     ExperimentSummary,
     Fidelity,
+    Health,
     History,
     PlannedFigure,
     Progress,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddArm",
+    "Alert",
     "ArmEstimate",
     "ArmStatus",
     "Ask",
@@ -56,6 +60,7 @@ __all__ = [
     "Budget",
     "ChangeDial",
     "ChangeWeight",
+    "Check",
     "Comparison",
     "Configuration",
     "Correct",
@@ -69,6 +74,7 @@ __all__ = [
     "ExperimentSummary",
     "Fidelity",
     "Finish",
+    "Health",
     "History",
     "MissingReward",
     "Pause",

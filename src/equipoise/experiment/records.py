@@ -13,6 +13,9 @@ from equipoise.analysis.results import ArmEstimate as ArmEstimate
 from equipoise.analysis.results import Comparison as Comparison
 from equipoise.analysis.results import Difference as Difference
 from equipoise.analysis.results import Report as Report
+from equipoise.monitoring.records import Alert as Alert
+from equipoise.monitoring.records import Check as Check
+from equipoise.monitoring.records import Health as Health
 from equipoise.unit_lifecycle import STATES
 
 if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it
