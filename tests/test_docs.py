@@ -123,3 +123,8 @@ def test_every_page_is_in_the_navigation():
 def test_example_scripts_run(script, tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip(), "an example should print something"
+
+
+def test_the_citation_names_this_version():
+    [version] = re.findall(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert version == eq.__version__
