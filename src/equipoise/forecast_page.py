@@ -6,16 +6,25 @@ import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from equipoise._version import __version__
 from equipoise.charts import forecasts, simulated_experiments
 from equipoise.charts.forecasts import deadline_text
-from equipoise.charts.pages import dark_colours, plain_specification, templates, vega_script
-from equipoise.charts.style import require
-from equipoise.errors import InvalidInput
+from equipoise.charts.pages import (
+    NARROW,
+    WIDE,
+    Cell,
+    Picture,
+    Table,
+    dark_colours,
+    page_path,
+    plain_specification,
+    templates,
+    vega_script,
+)
 from equipoise.files import write_file
 from equipoise.planner.assumptions import assumptions
 from equipoise.planner.recommendation import chosen_way, goal_in_words
@@ -30,8 +39,6 @@ if TYPE_CHECKING:
     from equipoise.planner.recommendation import Sentence
     from equipoise.planner.way_forecast import WayForecast
 
-WIDE, NARROW = 640, 264
-"""Pixels of pictures on screens and paper, and on phones."""
 PARAGRAPHS = (
     ("way", "goal", "equal", "last", "reach", "closest", "provisional"),
     ("gain", "best", "worse", "cost", "control"),
@@ -41,37 +48,6 @@ PARAGRAPHS = (
 )
 """Which sentences of a recommendation stand together, by what they are about; any other ones come last."""
 _MOST_DAYS = 13
-
-
-class Cell(NamedTuple):
-    """A figure in a table: what stands first, and what is said below it."""
-
-    text: str
-    notes: tuple[str, ...] = ()
-
-
-class Table(NamedTuple):
-    """A table of texts; the first column names the rows."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
-
-
-class Picture(NamedTuple):
-    """A chart on the page: its words, and its data as a table."""
-
-    key: str
-    title: str
-    notes: list[str]
-    wide: dict[str, Any]
-    narrow: dict[str, Any]
-    data: Table
-
-    @property
-    def description(self) -> str:
-        """What the picture is, for those who do not see it."""
-        return ". ".join([self.title, *self.notes, "The data are in the table below"])
 
 
 def write_forecast_page(forecast: Forecast, path: str | os.PathLike[str]) -> Path:
@@ -88,11 +64,7 @@ def write_forecast_page(forecast: Forecast, path: str | os.PathLike[str]) -> Pat
     Path
         Of the page.
     """
-    target = Path(path)
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"the page of a forecast must end in .html; got {os.fspath(path)!r}")
-    for package in ("altair", "vl_convert", "jinja2"):
-        require(package)
+    target = page_path(path, "the page of a forecast")
     write_file(target, forecast_page(forecast, vega_script()).encode())
     return target
 

@@ -61,30 +61,36 @@ def comparison_sections(found: Comparison) -> list[Section]:
     return [
         Section(sentences=found.sentences or ("One arm: there is nothing to compare it with.",)),
         _arms(found),
-        _differences(found),
+        differences_section(found),
         Section("What this assumes", notes=found.assumptions),
     ]
 
 
 def report_sections(report: Report) -> list[Section]:
     """Return what to show of a report: what may be said first, what it rests on last."""
-    same_people = _same_people(report)
     arms = _arms(report.comparison)
-    arms = dataclasses.replace(arms, notes=(*arms.notes, *_winner(report)))
-    at_all_times = [arms, _differences(report.comparison)]
+    arms = dataclasses.replace(arms, notes=(*arms.notes, *winner_notes(report)))
+    at_all_times = [arms, differences_section(report.comparison)]
     return [
         Section(report.name or "", sentences=(_about(report),)),
-        Section(sentences=_said(report)),
-        _checks(report),
-        *([*same_people, *at_all_times] if report.trend.speaks else at_all_times),
+        Section(sentences=said(report)),
+        Section("Checks", notes=check_notes(report)),
+        *([*_same_people(report), *at_all_times] if report.trend.speaks else at_all_times),
+        *further_sections(report),
+        Section("What this assumes", notes=report.comparison.assumptions),
+    ]
+
+
+def further_sections(report: Report) -> list[Section]:
+    """Return what a report has besides its sentences, checks, arms and differences."""
+    return [
         *_at_end(report),
-        *([] if report.trend.speaks else same_people),
+        *([] if report.trend.speaks else _same_people(report)),
         _adjusted(report),
         *(section for found in report.subgroups for section in _subgroups(report, found)),
         _explored(report),
         _worst_cases(report),
         Section("Not known", notes=report.notes),
-        Section("What this assumes", notes=report.comparison.assumptions),
     ]
 
 
@@ -241,7 +247,8 @@ def _may_be_best(arm: str, found: Comparison) -> str:
     return "yes" if len(found.may_be_best) == 1 else "maybe"
 
 
-def _differences(found: Comparison) -> Section:
+def differences_section(found: Comparison) -> Section:
+    """Return the table of the differences; of many, those with the arm of the best mean."""
     pairs, notes = shown_pairs(found, found.differences)
     if all(pair.difference is None for pair in pairs):
         return Section()
@@ -345,20 +352,20 @@ def _about(report: Report) -> str:
     return f"{text}."
 
 
-def _said(report: Report) -> tuple[str, ...]:
+def said(report: Report) -> tuple[str, ...]:
     """Return the sentences that are not about checks."""
     checked = {check.sentence for check in report.checks}
     return tuple(sentence for sentence in report.sentences if sentence not in checked)
 
 
-def _checks(report: Report) -> Section:
+def check_notes(report: Report) -> tuple[str, ...]:
     """Return what the checks found; those that found nothing are only named."""
     speaking = [check.sentence for check in report.checks if check.speaks]
     silent = dict.fromkeys(_CHECKED.get(check.name, check.name) for check in report.checks if not check.speaks)
     notes = list(speaking)
     if silent:
         notes.append(f"{'Nothing else' if speaking else 'Nothing'} to report of: {', '.join(silent)}.")
-    return Section("Checks", notes=tuple(notes))
+    return tuple(notes)
 
 
 def _same_people(report: Report) -> list[Section]:
@@ -469,7 +476,7 @@ def _explored(report: Report) -> Section:
     return Section(title, columns=columns, notes=(f"Test them in new people: {share}.",))
 
 
-def _winner(report: Report) -> tuple[str, ...]:
+def winner_notes(report: Report) -> tuple[str, ...]:
     """Return what the best mean is worth after the luck of being best, if that makes a difference."""
     found = report.winner
     if found is None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from equipoise.charts import style
 from equipoise.charts.colours import IN_CHARTS
+from equipoise.errors import InvalidInput
 
 DARK = {
     **{light: dark for light, dark in IN_CHARTS.values() if light != dark},
@@ -19,6 +23,51 @@ DARK = {
     "#ddd": IN_CHARTS["tick"][1],
 }
 """What the colours of charts become on a dark page; others are good on both."""
+
+
+WIDE, NARROW = 640, 264
+"""Pixels of pictures on screens and paper, and on phones."""
+
+
+class Cell(NamedTuple):
+    """A figure in a table: what stands first, and what is said below it."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+class Table(NamedTuple):
+    """A table of texts; the first column names the rows."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+
+
+class Picture(NamedTuple):
+    """A chart on the page: its words, and its data as a table."""
+
+    key: str
+    title: str
+    notes: list[str]
+    wide: dict[str, Any]
+    narrow: dict[str, Any]
+    data: Table
+
+    @property
+    def description(self) -> str:
+        """What the picture is, for those who do not see it."""
+        return ". ".join([self.title, *self.notes, "The data are in the table below"])
+
+
+def page_path(path: str | os.PathLike[str], what: str) -> Path:
+    """Return the path of a page to write, if it ends in .html and what pages need is installed."""
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"{what} must end in .html; got {os.fspath(path)!r}")
+    for package in ("altair", "vl_convert", "jinja2"):
+        style.require(package)
+    return target
 
 
 @cache
