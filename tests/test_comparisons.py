@@ -233,7 +233,7 @@ def test_the_chance_of_being_best_is_that_of_the_shrunken_beliefs():
             ["a", "b", "c"],
             "'c' is better than 'a', by 0.12 to 0.27. 'b' may still be best.",
         ),
-        ("c", {}, ["b", "c"], ["a", "b", "c"], "'a' is not the best. 'b' may still be best."),
+        ("c", {}, ["b", "c"], ["a", "b", "c"], "'a' is not the best. 'c' and 'b' may still be best."),
     ],
 )
 def test_the_standing_of_the_arms_in_words(leader, gaps, may_be_best, arms, words):

@@ -7,6 +7,8 @@ from .best_arm import may_be_best as may_be_best
 from .best_arm import most_lost as most_lost
 from .best_arm import rank_bounds as rank_bounds
 from .comparisons import compare as compare
+from .decisions import Decision as Decision
+from .decisions import decision_of as decision_of
 from .delays import check_arrivals as check_arrivals
 from .delays import check_news as check_news
 from .drift import over_the_same_people as over_the_same_people

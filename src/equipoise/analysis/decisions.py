@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 8
 """More arms than this are counted instead of named, and of more only the first are priced."""
 _MOST_PRICED = 3
+MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,15 @@ def decision_of(found: Comparison) -> Decision:
     >>> from equipoise.analysis import Evidence, compare
     >>> evidence = Evidence.from_summary([400, 400, 400], [0.1, 0.4, 0.45], [0.3, 0.49, 0.5], reward_range=(0, 1))
     >>> decision = decision_of(compare(evidence, ["plain", "prize", "personal"]))
-    >>> for sentence in (*decision.may_be_said, *decision.cost, *decision.not_yet):
+    >>> for sentence in (*decision.may_be_said, *decision.cost):
     ...     print(sentence)
     'personal' is better than 'plain', by 0.25 to 0.45. 'prize' may still be best.
     'prize' is better than 'plain', by 0.20 to 0.40.
     Ruled out as the best: 'plain'.
     Choosing 'personal' costs at most 0.06 a person: no other arm's mean is larger than its mean by more.
     Choosing 'prize' costs at most 0.16 a person.
-    It cannot be said yet that 'personal' is better than 'prize': the difference is from -0.08 to 0.18.
+    >>> decision.not_yet[0].partition(":")[0]
+    "It cannot be said yet that 'personal' is better than 'prize'"
     """
     up = 1.0 if found.direction == "maximise" else -1.0
     known = sorted((arm for arm in found.arms if arm.mean is not None), key=lambda arm: -up * _mean(arm))
@@ -120,7 +122,7 @@ def _costs(found: Comparison, ranked: list[ArmEstimate]) -> list[str]:
     """Return what choosing the leader, and other arms that may be best, can cost."""
     if found.best is not None:
         return [f"Choosing {found.best!r} costs nothing: all other arms are ruled out as the best."]
-    lines = []
+    lines: list[str] = []
     widths = [arm.high - arm.low for arm in ranked if arm.low is not None and arm.high is not None]
     decimals = decimals_for(min(widths, default=0.0))
     larger = "larger" if found.direction == "maximise" else "smaller"
@@ -133,19 +135,21 @@ def _costs(found: Comparison, ranked: list[ArmEstimate]) -> list[str]:
 
 
 def _undecided(found: Comparison, leader: str) -> list[str]:
-    """Return which differences of the leader are not decided."""
-    lines = []
+    """Return which differences between the leader and other arms that may be best are not decided."""
+    lines: list[str] = []
     for pair in found.differences:
         if pair.verdict != "undecided" or leader not in (pair.arm, pair.other):
             continue
         other = pair.other if pair.arm == leader else pair.arm
+        if other not in found.may_be_best:
+            continue
         if pair.low is None or pair.high is None:
             lines.append(f"It cannot be said yet that {leader!r} is better than {other!r}: there are too few rewards.")
             continue
         low, high = (pair.low, pair.high) if pair.arm == leader else (-pair.high, -pair.low)
         lines.append(
             f"It cannot be said yet that {leader!r} is better than {other!r}: the difference is from "
-            f"{between(low, high)}."
+            f"{between(low, high).replace('-', MINUS)}."
         )
     if len(lines) > MOST_NAMED:
         return [f"It cannot be said yet that {leader!r} is better than {len(lines):,} of the others."]

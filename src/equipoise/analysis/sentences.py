@@ -88,7 +88,8 @@ def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Seq
     if ruled_out:
         lines.append(f"{_counted(ruled_out)} {_is_are(ruled_out)} not the best.")
     if others:
-        lines.append(f"{_counted(others)} may still be best.")
+        still = [leader, *others] if not gaps and len(others) < _MOST_NAMED else others
+        lines.append(f"{_counted(still)} may still be best.")
     return " ".join(lines)
 
 
@@ -121,7 +122,7 @@ def between(low: float, high: float) -> str:
     '0.12 to 0.27'
     """
     decimals = decimals_for(high - low)
-    return f"{low:.{decimals}f} to {high:.{decimals}f}"
+    return f"{round(low, decimals) + 0.0:.{decimals}f} to {round(high, decimals) + 0.0:.{decimals}f}"
 
 
 def decimals_for(width: float) -> int:

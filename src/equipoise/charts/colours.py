@@ -17,7 +17,7 @@ TOKENS: dict[str, tuple[str, str]] = {
     "edge": ("#7d8590", "#7f8a96"),
     "link": ("#0b5394", "#7cc4f5"),
     "pick": ("#e8f3fb", "#16324a"),
-    "act": ("#0b5394", "#2f7fc1"),
+    "act": ("#0b5394", "#2873b1"),
     "on-act": ("#ffffff", "#ffffff"),
     "good": ("#0b6b3a", "#5fd39a"),
     "warn": ("#8a4b00", "#f0b35e"),

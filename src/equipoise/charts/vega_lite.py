@@ -114,8 +114,9 @@ def notes_of(drawn: Chart) -> tuple[str, ...]:
 
 
 def without_title(drawn: Chart) -> Chart:
-    """Return a chart for a page that has its title as a heading."""
-    return {key: part for key, part in drawn.items() if key not in ("title", "usermeta")}
+    """Return a chart for a page that has its title as a heading, and a background of its own."""
+    rest = {key: part for key, part in drawn.items() if key not in ("title", "usermeta")}
+    return rest | {"background": "transparent", "padding": 4}
 
 
 def rows_of(drawn: Chart) -> list[dict[str, Any]]:

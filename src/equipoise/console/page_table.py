@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from equipoise.console import event_log, experiment_list, overview, words
+from equipoise.console import comparison, event_log, experiment_list, overview, words
 from equipoise.console.addresses import address
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.http_api import ADMINS, EVERY_KEY, READERS
@@ -64,11 +64,12 @@ PAGES: tuple[Page, ...] = (
     Page(path="", show=experiment_list.show, is_cached=False),
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
     Page(path="e/{name}", show=overview.show, tab="Overview"),
+    Page(path="e/{name}/compare", show=comparison.show, tab="Compare"),
     Page(path="e/{name}/log", show=event_log.show, tab="Log"),
 )
 """All pages; a page more is a row here."""
 
-DATA: tuple[Data, ...] = ()
+DATA: tuple[Data, ...] = (Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),)
 """All data; a chart more is a row here."""
 
 

@@ -5,12 +5,15 @@ const OPTIONS = {
 const drawn = new Map();
 
 export async function draw(place) {
-  const answer = await fetch(place.dataset.chart, { cache: "no-store" });
+  const address = new URL(place.dataset.chart, document.baseURI);
+  address.searchParams.set("width", Math.floor(place.clientWidth / 20) * 20);
+  const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) throw new Error(String(answer.status));
   const specification = await answer.json();
   await import(document.body.dataset.vega);
   const canvas = document.createElement("div");
   canvas.className = "canvas";
+  canvas.setAttribute("aria-hidden", "true");  // the place is the picture, and the table has its numbers
   place.replaceChildren(canvas);
   const result = await window.vegaEmbed(canvas, specification, OPTIONS);
   drawn.get(place)?.finalize();
