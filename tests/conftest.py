@@ -38,6 +38,7 @@ settings.load_profile("project")
 collect_ignore = [
     "both_clients.py",
     "browser.py",
+    "chromium_driver.py",
     "command_runner.py",
     "console_visitor.py",
     "crash_checker.py",
@@ -88,6 +89,15 @@ def run(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("EQUIPOISE_KEY", raising=False)
     monkeypatch.chdir(tmp_path)
     return Runner(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium, started on first use, for all tests of this process."""
+    from chromium_driver import Browser
+
+    with Browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -208,7 +208,7 @@ class Renderer:
             token=self._slots.token,
             viewer_name=self._slots.viewer,
             theme=self._slots.theme,
-            change=visit.change if name is not None else "",
+            change=visit.change,
             static=self.static.address,
             vega=self.static.vega_address,
             now=visit.now,

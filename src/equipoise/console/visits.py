@@ -101,6 +101,8 @@ class Visit:
     @cached_property
     def change(self) -> str:
         """A mark of the experiment's settings; another one means that somebody has changed something."""
+        if self.experiment is None:
+            return ""
         text = json.dumps(self.description, sort_keys=True, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
