@@ -46,6 +46,7 @@ from equipoise.experiment.records import (
     Event,
     Fidelity,
     History,
+    Prices,
     Report,
     Status,
     ToldReward,

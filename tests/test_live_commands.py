@@ -342,6 +342,7 @@ EXISTING_ONLY = [
     ["finish", "exam"],
     ["weight", "exam", "0.5"],
     ["what-if", "exam", "0.5"],
+    ["prices", "exam"],
     ["dial", "exam", "--information-kept", "0.5"],
     ["arm", "add", "exam", "x"],
     ["arm", "pause", "exam", "x"],
@@ -627,6 +628,25 @@ def test_the_dial_is_tried_and_turned(run: Runner, exam: eq.Experiment) -> None:
     assert run("weight", "exam", 0.9).out == "exam: the weight is 0.9, it was 0.6\n"
     assert exam.configuration.reward_weight == 0.9
     assert "reward_weight must be in [0, 1]" in run("weight", "exam", 3).err
+
+
+def test_the_positions_of_the_dial_have_prices(run: Runner, exam: eq.Experiment) -> None:
+    assert run("prices", "exam").out == "exam: no prices yet; it needs 4 rewards of each arm; 'line' has 0\n"
+    for i in range(80):
+        found = exam.ask(f"unit-{i}")
+        exam.tell(found.unit, {"line": 0.5, "pie": 0.7, "none": 0.3}[found.arm] + 0.07 * (i % 5))
+    prices = exam.prices(people_per_day=20)
+    data = run.data("prices", "exam", "--people-per-day", 20)
+    assert data | {"at": ""} == json.loads(json.dumps(prices.to_dict())) | {"at": ""}
+    lines = run("prices", "exam").out.splitlines()
+    assert lines[0].split()[:3] == ["dial", "get", prices.best]
+    (now,) = [line for line in lines[: lines.index("")] if "now" in line]
+    assert now.split()[0] == f"{exam.configuration.reward_weight:g}" and "x 1.00" in now
+    every = run("prices", "exam", "--all").out.splitlines()
+    assert every.index("") - 1 == len(prices.positions) > lines.index("") - 1
+    rows = run("prices", "exam", "--csv").out.splitlines()
+    assert len(rows) == 1 + len(prices.positions) and rows[0].startswith("position,name,reward_weight")
+    assert "must be" in run("prices", "exam", "--people-per-day", -1).err
 
 
 def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experiment) -> None:

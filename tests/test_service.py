@@ -342,6 +342,9 @@ def test_status_history_what_if_and_verify_say_what_the_library_says(api, name, 
     found = api.data("GET", path_of(name, "what-if"), params={"reward_weight": 0.9})
     assert found["allocation"] == pytest.approx(experiment.what_if(0.9).allocation)
     assert (found["reward_weight"], found["present_weight"]) == (0.9, 0.5)
+    prices = api.data("GET", path_of(name, "prices"), params={"people_per_day": 40})
+    expected = json.loads(json.dumps(experiment.prices(people_per_day=40).to_dict()))
+    assert prices | {"at": ""} == expected | {"at": ""} and len(prices["positions"]) > 10
     assert api.data("GET", path_of(name, "verify"))["n_decisions"] == 30
     assert api.data("POST", path_of(name, "rebuild")) == {"changed": False}
     for page, query in (("history", {"points": 0}), ("history", {"points": "x"}), ("what-if", {"reward_weight": 2})):
@@ -409,6 +412,7 @@ EVERY_PLACE = [
     ("GET", "/events", None),
     ("GET", "/export", None),
     ("GET", "/what-if?reward_weight=0.5", None),
+    ("GET", "/prices", None),
     ("GET", "/verify", None),
     ("POST", "/rebuild", None),
     ("POST", "/assignments", {"unit": "a"}),

@@ -61,6 +61,7 @@ TABLE = [
     Row("GET", E + "/events", READER),
     Row("GET", E + "/export", READER),
     Row("GET", E + "/what-if", READER, rest="?reward_weight=0.5"),
+    Row("GET", E + "/prices", READER, rest="?people_per_day=40"),
     Row("GET", E + "/comparison", READER, rest="?control=b&all_pairs=false"),
     Row("GET", E + "/report", READER, rest="?confidence=0.9"),
     Row("GET", E + "/fidelity", READER),

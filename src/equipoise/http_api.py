@@ -229,6 +229,14 @@ class Points(Struct):
     ] = 100
 
 
+class PriceQuery(Struct):
+    """How to price the positions of the dial."""
+
+    people_per_day: (
+        Annotated[float, Meta(gt=0, description="The pace that days are computed by.", examples=[95.5])] | UnsetType
+    ) = UNSET
+
+
 class TriedDial(Struct):
     """The dial to try: `reward_weight`, `information_kept`, or `half_width` and `units`."""
 
@@ -809,6 +817,17 @@ ENDPOINTS = (
         query=TriedDial,
         answer=WhatIf,
         failures=(404, 409),
+    ),
+    _record(
+        "prices",
+        f"{_EXPERIMENT}/prices",
+        "Every position of the dial",
+        "Return what each position of the dial gives people and costs, on the present estimates: shares, gains with "
+        "ranges that hold the truth in 8 of 10 cases, and how many more people it takes to know every arm.",
+        query=PriceQuery,
+        answer=records.Prices,
+        failures=(404, 422),
+        slow=True,
     ),
     _record(
         "compare",

@@ -71,10 +71,19 @@ def half_widths(evidence: Evidence, failures: FloatArray) -> FloatArray:
     return np.maximum(evidence.mean - low, high - evidence.mean)
 
 
-def steered(assigned: ArrayLike, target: ArrayLike, floor: ArrayLike, more: float) -> FloatArray:
+def steered(assigned: ArrayLike, target: ArrayLike, floor: ArrayLike, more: ArrayLike) -> FloatArray:
     """Return how many of the next people each arm gets from a policy that steers all shares towards its target.
 
     Arms below their target catch up with those above, which get their floors meanwhile.
+
+    Parameters
+    ----------
+    assigned, floor : array (n_arms,)
+        People of each arm so far, and the share that is reserved for it.
+    target : array (..., n_arms)
+        The shares to steer towards.
+    more : number or array (...)
+        How many people come, for each target.
 
     Examples
     --------
@@ -82,11 +91,49 @@ def steered(assigned: ArrayLike, target: ArrayLike, floor: ArrayLike, more: floa
     array([200.,   0.])
     >>> steered([100, 100], [0.8, 0.2], [0.1, 0.1], 600).round(1)
     array([540.,  60.])
+    >>> steered([100, 100], [[0.8, 0.2], [0.5, 0.5]], [0.0, 0.0], [600, 60])
+    array([[540.,  60.],
+           [ 30.,  30.]])
     """
     had, shares, reserved = (np.asarray(values, np.float64) for values in (assigned, target, floor))
-    sure = reserved * more
-    lacking = np.maximum(shares * (had.sum() + more) - had - sure, 0.0)
-    free = max(more - float(sure.sum()), 0.0)
-    total = float(lacking.sum())
-    found: FloatArray = sure + free * (lacking / total if total > 0.0 else shares)
+    come = np.asarray(more, np.float64)[..., None]
+    sure = reserved * come
+    lacking = np.maximum(shares * (had.sum() + come) - had - sure, 0.0)
+    free = np.maximum(come - sure.sum(axis=-1, keepdims=True), 0.0)
+    total = lacking.sum(axis=-1, keepdims=True)
+    found: FloatArray = sure + free * np.where(total > 0.0, lacking / np.where(total > 0.0, total, 1.0), shares)
     return found
+
+
+def rewards_needed(evidence: Evidence, failures: FloatArray, half_width: float) -> FloatArray:
+    """Return how many rewards each arm needs until its interval is this narrow, if they go on like those so far.
+
+    NaN for an arm without any reward.
+
+    Examples
+    --------
+    >>> evidence = Evidence.from_summary([100, 400], [0.1, 0.5], [0.3, 0.5], reward_range=(0, 1))
+    >>> needed = rewards_needed(evidence, np.array([0.025, 0.025]), 0.05)
+    >>> needed.round(), half_widths(evidence.continued(needed), np.array([0.025, 0.025])).round(4)
+    (array([ 526., 1212.]), array([0.05, 0.05]))
+    """
+    low, high = np.zeros(evidence.n_arms), np.full(evidence.n_arms, np.inf)
+    guess = np.maximum(evidence.pulls, evidence.rewards_needed())
+    for _ in range(_STEPS):
+        width = half_widths(evidence.continued(guess), failures)
+        enough = width <= half_width
+        low, high = np.where(enough, low, guess), np.where(enough, guess, high)
+        is_found = np.isfinite(high) & (high - low <= np.maximum(1.0, 1e-3 * np.where(np.isfinite(high), high, 0.0)))
+        if (is_found | (guess >= _MOST_REWARDS) | (evidence.pulls == 0)).all():
+            break
+        # Widths shrink with the root of the number, and a little more slowly.
+        next_guess = np.rint(guess * np.where(width > 0.0, (width / half_width) ** 2, 0.5))
+        next_guess = np.where(np.isfinite(next_guess), np.minimum(next_guess, _MOST_REWARDS), 2.0 * guess)
+        inside = (next_guess > low) & (next_guess < high)
+        halved = np.where(np.isfinite(high), np.rint(0.5 * (low + high)), np.minimum(2.0 * guess + 1.0, _MOST_REWARDS))
+        guess = np.where(inside, next_guess, halved)
+    found: FloatArray = np.where(evidence.pulls > 0, high, np.nan)
+    return found
+
+
+_STEPS, _MOST_REWARDS = 60, 1e12

@@ -14,6 +14,7 @@ from equipoise.cli import backup_commands as backups
 from equipoise.cli import experiment_commands as experiments
 from equipoise.cli import plan_commands as plans
 from equipoise.cli import planning_commands as planning
+from equipoise.cli import price_commands as pricing
 from equipoise.cli import report_commands as reports
 from equipoise.cli import service_commands as service
 from equipoise.cli import unit_commands as units
@@ -44,6 +45,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "weight": experiments.weight,
         "dial": experiments.dial,
         "what-if": experiments.what_if,
+        "prices": pricing.prices,
     },
     "Records of live experiments": {
         "events": reports.events,

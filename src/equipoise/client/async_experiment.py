@@ -18,6 +18,7 @@ from equipoise.experiment.records import (
     Event,
     Fidelity,
     History,
+    Prices,
     Report,
     Status,
     ToldReward,
@@ -284,6 +285,19 @@ class AsyncRemoteExperiment:
         if more_units is not None:
             dial["more_units"] = checks.whole_number("more_units", more_units, 0, checks.LARGEST_COUNT)
         return await self._backend.what_if(dial)
+
+    async def prices(self, *, people_per_day: float | None = None) -> Prices:
+        """Return what each position of the dial gives people and costs, on the present estimates.
+
+        Positions lie evenly along the share of the best arm, and one of them is the present dial. Gains have ranges
+        that hold the truth in 8 of 10 cases. `people_per_day` is the pace that days are computed by.
+        """
+        settings: dict[str, Any] = {}
+        if people_per_day is not None:
+            settings["people_per_day"] = checks.number_between(
+                "people_per_day", people_per_day, 0, checks.LARGEST_COUNT, open_low=True
+            )
+        return await self._backend.prices(settings)
 
     async def compare(
         self,

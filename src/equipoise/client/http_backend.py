@@ -83,6 +83,10 @@ class HttpBackend:
         """Fetch a comparison with another dial."""
         return self._send("what_if", **dial)
 
+    def prices(self, settings: dict[str, Any]) -> Any:
+        """Fetch the prices of the dial's positions."""
+        return self._send("prices", **settings)
+
     def compare(self, settings: dict[str, Any]) -> Any:
         """Fetch a comparison of the arms."""
         return self._send("compare", **{name: _query_value(value) for name, value in settings.items()})

@@ -23,6 +23,7 @@ from equipoise.experiment.fidelity import fidelity_of
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
+from equipoise.experiment.prices import prices_of
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
 from equipoise.experiment.transitions import MOST_SETTLED, Transition
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         ExperimentSummary,
         Fidelity,
         History,
+        Prices,
         Report,
         Status,
         UnitPage,
@@ -100,6 +102,9 @@ class Backend(Protocol):
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare another dial, as stated and checked, with the current one."""
+
+    def prices(self, settings: dict[str, Any]) -> Prices:
+        """Return the price of every position of the dial."""
 
     def compare(self, settings: dict[str, Any]) -> Comparison:
         """Compare the arms."""
@@ -227,6 +232,11 @@ class StoreBackend:
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare two dials on the present estimates."""
         return what_if(self._read(lambda _, state: state), dial)
+
+    def prices(self, settings: dict[str, Any]) -> Prices:
+        """Price every position of the dial by the present estimates."""
+        now = self.store.now()
+        return prices_of(self._read(lambda _, state: state), now, **settings)
 
     def compare(self, settings: dict[str, Any]) -> Comparison:
         """Compare the arms by their sums."""

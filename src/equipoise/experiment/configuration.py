@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -193,16 +193,7 @@ class Configuration:
 
     def with_dial(self, dial: Mapping[str, Any]) -> Configuration:
         """Return a copy of the configuration whose policy has this dial, in the form of `dial`."""
-        policy: Any = self.policy
-        if isinstance(policy, DialPolicy):
-            unset = {one.name: one.default for one in dataclasses.fields(policy) if one.name in POLICY_DIAL}
-            changed = unset | dict(dial)
-        else:
-            changed = dict(dial)
-            for name in changed:
-                if getattr(policy, name, None) is None:
-                    raise InvalidInput(f"{type(policy).__name__} has no {name} that could be changed")
-        return dataclasses.replace(self, policy=dataclasses.replace(policy, **changed))
+        return dataclasses.replace(self, policy=policy_with_dial(self.policy, dial))
 
     def checked_reward(self, reward: Any) -> float:
         """Return a reward as a float; raise if it is outside the declared range."""
@@ -355,3 +346,15 @@ def check_shares(shares: Sequence[float]) -> None:
             f"and control_share must add up to less than 1 over all arms; got {total:g} for {len(shares)} arms",
             hint="what they leave is what the policy can decide about",
         )
+
+
+def policy_with_dial(policy: Policy, dial: Mapping[str, Any]) -> Policy:
+    """Return a copy of a policy with this dial, in the form of `Configuration.dial`."""
+    changed, known = dict(dial), cast("Any", policy)
+    if isinstance(policy, DialPolicy):
+        changed = {one.name: one.default for one in dataclasses.fields(policy) if one.name in POLICY_DIAL} | changed
+    else:
+        for name in changed:
+            if getattr(policy, name, None) is None:
+                raise InvalidInput(f"{type(policy).__name__} has no {name} that could be changed")
+    return cast("Policy", dataclasses.replace(known, **changed))

@@ -13,6 +13,11 @@ from equipoise.analysis.results import ArmEstimate as ArmEstimate
 from equipoise.analysis.results import Comparison as Comparison
 from equipoise.analysis.results import Difference as Difference
 from equipoise.analysis.results import Report as Report
+from equipoise.experiment.price_records import DialPosition as DialPosition
+from equipoise.experiment.price_records import DialPreset as DialPreset
+from equipoise.experiment.price_records import Gain as Gain
+from equipoise.experiment.price_records import PrecisionReached as PrecisionReached
+from equipoise.experiment.price_records import Prices as Prices
 from equipoise.monitoring.records import Alert as Alert
 from equipoise.monitoring.records import Check as Check
 from equipoise.monitoring.records import Health as Health
@@ -310,6 +315,9 @@ class Status:
         missing. Empty if there are none. No stopping rule that reads intervals is met meanwhile.
     sentence : str
         What may be said of the arms now, in plain words.
+    gain_over_equal_shares : Gain or None
+        What 100 people gained so far compared with equal shares of the arms in play, since these last changed; None
+        before every arm in play has four rewards.
     most_lost, widest_difference : float or None
         What choosing the arm with the best mean can cost at most, and the widest half-width of differences between
         arms; only where a stopping rule reads them. `Experiment.compare` has all.
@@ -344,6 +352,7 @@ class Status:
     sentence: str = ""
     most_lost: float | None = None
     widest_difference: float | None = None
+    gain_over_equal_shares: Gain | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""

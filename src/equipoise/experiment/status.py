@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.analysis.comparisons import finite, half_width
-from equipoise.analysis.expected_widths import half_widths, steered
+from equipoise.analysis.expected_widths import half_widths
 from equipoise.analysis.multiplicity import arm_failures
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import information_in
 from equipoise.experiment.inference import evidence_of, standing
+from equipoise.experiment.prices import gain_so_far
 from equipoise.experiment.provisional import provisional_reasons
 from equipoise.experiment.records import ArmStatus, ExperimentSummary, Status, WhatIf
+from equipoise.experiment.rewards_ahead import rewards_ahead
 from equipoise.experiment.state import dial_from, too_few_rewards
 from equipoise.objective_families import ROOT_MEAN_SQUARE
 from equipoise.policies.dial_policy import DialPolicy
@@ -107,6 +109,7 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
         reward_weight=_weight(state, state.decider),
         information_kept=configuration.dial.get("information_kept"),
         information_about=configuration.dial.get("information_about"),
+        gain_over_equal_shares=gain_so_far(state),
         **standing(state, evidence, read),
     )
     status = dataclasses.replace(status, provisional=provisional_reasons(status, configuration))
@@ -153,18 +156,10 @@ def what_if(state: State, stated: dict[str, Any]) -> WhatIf:
 
 def _expected_half_widths(state: State, allocation: dict[str, float], more: int) -> dict[str, float | None]:
     """Return the half-widths of a later status, if the policy steers towards an allocation from now on."""
-    stats, counters, active = state.stats, state.counters, state.decider.active
-    further = np.zeros(stats.n_arms)
-    target = np.array(list(allocation.values()))[active]
-    since = (stats.assigned - state.tracked_from)[active]
-    further[active] = steered(since, target, state.decider.share, more)
-    # Units that are still open, and further ones, bring a reward as often as those that are not open any more did.
-    lost = counters[N_DROPPED] + counters[N_WITHDRAWN]
-    pending = stats.assigned - stats.pulls - lost
-    answered = float(stats.pulls.sum()) / max(float((stats.pulls + lost).sum()), 1.0)
-    later = evidence_of(state).continued(stats.pulls + answered * (pending + further))
+    shares = np.array(list(allocation.values()))
+    later = evidence_of(state).continued(rewards_ahead(state, shares, more))
     delta = state.configuration.failure_probability
-    widths = half_widths(later, arm_failures(delta, stats.n_arms, state.n_first))
+    widths = half_widths(later, arm_failures(delta, state.stats.n_arms, state.n_first))
     return dict(zip(state.names, map(finite, widths.tolist()), strict=True))
 
 

@@ -255,6 +255,8 @@ def _examples() -> dict[str, Any]:
         run("history", data={"points": 3})
         run("events_page", data={"after": 1, "limit": 2})
         run("what_if", data={"information_kept": 0.7})
+        run("prices")
+        found["prices"]["positions"] = found["prices"]["positions"][:2]
         for verb in ("describe", "status", "compare", "report", "verify", "rebuild", "pause", "resume", "settle"):
             run(verb)
         for verb in ("change_weight", "change_dial"):

@@ -376,6 +376,37 @@ class Life(ExperimentCase):
         status = experiment.status()
         assert (status.reward_weight, status.information_kept, status.information_about) == (0.3, None, None)
 
+    def test_every_position_of_the_dial_has_a_price(self) -> None:
+        """The present one is among them; more for people costs more people, and what is missing is said before."""
+        experiment = self.create()
+        assert experiment.prices().needs.startswith("needs 4 rewards of each arm")
+        assert experiment.prices().positions == ()
+        self.play(experiment, 90)
+        prices = experiment.prices(people_per_day=30)
+        assert prices.needs == ""
+        assert prices.present is not None
+        here = prices.positions[prices.present]
+        assert here.dial == experiment.configuration.dial
+        assert (here.gain.low, here.gain.per_100, here.gain.high, here.people_ratio) == (0.0, 0.0, 0.0, 1.0)
+        other = experiment.what_if(**here.dial)
+        assert all(map(math.isclose, here.shares, (other.allocation[arm] for arm in prices.arms)))
+        best = prices.arms.index(str(prices.best))
+        shares = [one.shares[best] for one in prices.positions]
+        assert shares == sorted(shares)
+        assert len(shares) > 10
+        assert all(sum(one.next_100) == 100 for one in prices.positions)
+        assert all(one.gain.low <= one.gain.per_100 <= one.gain.high for one in prices.positions)
+        last = prices.positions[-1]
+        assert last.gain.per_100 > 0
+        assert (last.people_ratio or math.inf) > 1
+        for preset in prices.presets:
+            assert 0 <= preset.position < len(shares)
+        with refused(errors.InvalidInput, "people_per_day"):
+            experiment.prices(people_per_day=0)
+        fixed = self.create("fixed", policy=Uniform())
+        with refused(errors.InvalidInput, "Uniform has no dial"):
+            fixed.prices()
+
     def test_another_dial_can_be_tried_out(self) -> None:
         """Less information means more reward, at a price in units that is shown."""
         experiment = self.create(policy=INFORMED)
