@@ -7,10 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from equipoise.console import comparison, event_log, experiment_list, overview, words
+from equipoise.console import (
+    comparison,
+    desk,
+    event_log,
+    experiment_acts,
+    experiment_list,
+    experiment_settings,
+    overview,
+    people,
+    words,
+)
 from equipoise.console.addresses import address
 from equipoise.console.visits import Redirect, Shown, Visit
-from equipoise.http_api import ADMINS, EVERY_KEY, READERS
+from equipoise.http_api import ADMINS, ASSIGNERS, EVERY_KEY, READERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +75,21 @@ PAGES: tuple[Page, ...] = (
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
     Page(path="e/{name}", show=overview.show, tab="Overview"),
     Page(path="e/{name}/compare", show=comparison.show, tab="Compare"),
+    Page(path=people.PATH, show=people.show, tab="People"),
+    Page(path=people.PERSON, show=people.show_person, act=people.act_on_person, is_stale_checked=False),
+    Page(
+        path=desk.PATH,
+        show=desk.show,
+        roles=ASSIGNERS,
+        act=desk.act,
+        act_roles=ASSIGNERS,
+        tab="Desk",
+        is_stale_checked=False,
+        is_cached=False,
+    ),
     Page(path="e/{name}/log", show=event_log.show, tab="Log"),
+    Page(path=experiment_settings.PATH, show=experiment_settings.show, tab="Settings"),
+    Page(path=experiment_acts.PATH, show=experiment_acts.show, roles=ADMINS, act=experiment_acts.act),
 )
 """All pages; a page more is a row here."""
 

@@ -25,7 +25,7 @@ from equipoise.console.addresses import address, root
 from equipoise.console.page_table import PAGES, Page
 from equipoise.console.static_files import StaticFiles
 from equipoise.console.visits import Shown, Viewer, Visit
-from equipoise.console.words import STATES
+from equipoise.console.words import STATES, counted
 
 if TYPE_CHECKING:
     from equipoise.experiment import Status
@@ -192,7 +192,7 @@ class Renderer:
         viewer, name = visit.viewer, visit.names.get("name")
         tabs = (
             tuple(
-                Tab(one.tab, address(one.path, name=name), one.path == page.path)
+                Tab(one.tab, address(one.path, name=name), _is_within(page.path, one.path))
                 for one in PAGES
                 if one.tab is not None and viewer.role in one.roles
             )
@@ -248,6 +248,11 @@ class Renderer:
                 self._characters -= len(old)
 
 
+def _is_within(path: str, tab: str) -> bool:
+    """Return whether a page belongs to a tab: every page of an experiment is below the first."""
+    return path == tab or (tab.count("/") > 1 and path.startswith(f"{tab}/"))
+
+
 # Filters of templates
 
 
@@ -264,17 +269,6 @@ def duration_words(length: timedelta) -> str:
         if seconds >= 2 * size or (unit == "day" and seconds >= size):
             return counted(int(seconds // size), unit)
     return counted(int(seconds // 60), "minute")
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "arm"), counted(1500, "person", "people")
-    ('1 arm', '1,500 people')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def time_tag(at: datetime | None) -> Markup:

@@ -82,6 +82,12 @@ class Visit:
     address: str = ""
     spend: Callable[[str, int], None] = lambda _what, _number: None
 
+    def create(self, name: str, **settings: Any) -> Experiment:
+        """Create an experiment in the viewer's name, with the arguments of `Experiment.create`."""
+        from equipoise.experiment import Experiment
+
+        return Experiment.create(self.store, name, who=self.viewer.name, **settings)
+
     @property
     def the(self) -> Experiment:
         """The experiment, on pages whose path names one."""

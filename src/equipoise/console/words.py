@@ -10,6 +10,17 @@ STATES = {"enrolling": "enrolling", "paused": "paused", "stopped": "stopped", "f
 """How pages call the states of an experiment."""
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "arm"), counted(1500, "person", "people")
+    ('1 arm', '1,500 people')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 @dataclass(frozen=True)
 class Word:
     """A word and what it means."""

@@ -321,6 +321,8 @@ class Status:
     most_lost, widest_difference : float or None
         What choosing the arm with the best mean can cost at most, and the widest half-width of differences between
         arms; only where a stopping rule reads them. `Experiment.compare` has all.
+    last_window_at : datetime or None
+        When the last window passes in which a reward is awaited or held; None if no window is open.
     """
 
     name: str
@@ -353,11 +355,13 @@ class Status:
     most_lost: float | None = None
     widest_difference: float | None = None
     gain_over_equal_shares: Gain | None = None
+    last_window_at: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""
-        data = dataclasses.asdict(self)
-        return data | {"created_at": self.created_at.isoformat(), "at": self.at.isoformat()}
+        last = None if self.last_window_at is None else self.last_window_at.isoformat()
+        times = {"created_at": self.created_at.isoformat(), "at": self.at.isoformat(), "last_window_at": last}
+        return dataclasses.asdict(self) | times
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 def read_status(transaction: Transaction, experiment: int, state: State, now: datetime) -> Status:
     """Return the status of an experiment in a store, counting units that fell due since its last event."""
     windowed = state.configuration.missing.window_seconds is not None
-    return status_of(state, now, transaction.n_due(experiment, microseconds(now)) if windowed else {})
+    if not windowed:
+        return status_of(state, now, {})
+    last = transaction.last_window(experiment)
+    open_until = None if last is None or last <= microseconds(now) else instant(last)
+    status = status_of(state, now, transaction.n_due(experiment, microseconds(now)))
+    return dataclasses.replace(status, last_window_at=open_until)
 
 
 def describe(state: State) -> dict[str, Any]:

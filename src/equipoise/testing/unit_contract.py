@@ -278,7 +278,11 @@ class MissingRewards(ExperimentCase):
         experiment.ask_many([f"unit-{i}" for i in range(6)])
         experiment.tell("unit-0", 1.0)
         assert self.counts(experiment) == (6, 1, 5, 0, 0, 0, 0)
+        last = experiment.status().last_window_at
+        assert last is not None
+        assert last == (experiment.assignment("unit-5") or experiment.ask("unit-5")).at + timedelta(seconds=60)
         self.clock.advance(61)
+        assert experiment.status().last_window_at is None
         assert self.counts(experiment) == (6, 1, 5, 0, 5, 0, 0)
         experiment.ask("late")
         assert self.counts(experiment) == (7, 1, 6, 0, 5, 0, 0)
