@@ -168,7 +168,8 @@ def test_every_kind_of_key_may_do_what_its_role_says_and_nothing_else(here, keys
                 eq.Experiment.open(store, name).delete()
             eq.Experiment.create(store, name, arms=["a", "b"], policy=POLICY, seed=1)
         if (row.method, row.route) == ("POST", "/experiments"):
-            body = {"name": name, "arms": ["a", "b"], "policy": POLICY.to_dict(), "seed": 1}
+            settings = {"arms": ["a", "b"], "policy": POLICY.to_dict(), "seed": 1}
+            body = {"name": name, **settings, "metadata": {"plan": PLANNED}}
         elif row.route.endswith("/arms"):
             body = {"name": f"new {number}"}
         if row.route == "/plans/{id}":  # a GET finds it however often, and a DELETE forgets it
@@ -276,7 +277,9 @@ def test_a_server_notices_new_and_revoked_keys_and_tells_no_secrets(store, form)
             assert new.data("PUT", path_of("x", "assignments", unit, "reward"), {"reward": 1})["new"]
             for api in (old, new):
                 for row in TABLE:
-                    place = row.route.format(name="x", unit=unit.replace(" ", "%20"), arm="a", file="swagger-ui.css")
+                    names = {"name": "x", "unit": unit.replace(" ", "%20"), "arm": "a", "id": "none"}
+                    names["file"] = "swagger-ui.css"
+                    place = row.route.format(**names)
                     spared = ("finish", "stop", "pause", "retire", "docs", ".css", "withdrawal")
                     if row.method != "DELETE" and not place.endswith(spared):
                         api(row.method, place + row.rest, row.body)
