@@ -340,6 +340,7 @@ EXISTING_ONLY = [
     ["resume", "exam"],
     ["stop", "exam"],
     ["finish", "exam"],
+    ["note", "exam", "all is well"],
     ["weight", "exam", "0.5"],
     ["what-if", "exam", "0.5"],
     ["prices", "exam"],
@@ -674,8 +675,8 @@ def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experi
     assert run("dial", "exam", *arguments).out == turned
     assert exam.status().information_kept == 0.5
     last = run("events", "exam", "--last", 1).out.splitlines()[-1]
-    words = "50% of the information kept about every arm; it was reward weight 0.6"
-    assert last == f"event {exam.status().n_events}: {words}"
+    words = "set the dial to 50% of the information kept about every arm (was reward weight 0.6)"
+    assert last.startswith(f"event {exam.status().n_events}: ") and last.endswith(words)
     data = run.data("dial", "exam", "--information-kept", 0.7, "--information-about", "average")
     about = {"information_kept": 0.7, "information_about": "average"}
     assert data == {"name": "exam", "dial": about, "was": {"information_kept": 0.5, "information_about": "every-arm"}}

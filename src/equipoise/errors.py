@@ -8,6 +8,7 @@
     │   ├── UnknownName                      a policy, objective or parameter that does not exist
     │   └── UnknownArm                       an arm index or name that is not in the bandit
     ├── NoSuchWeight (also a ValueError)     no reward weight has the wanted error or reward
+    ├── StaleChange                      somebody else changed the experiment in the meantime
     ├── UnexpectedReward                     a reward for an arm that has no pending assignment
     ├── UnknownExperiment                    no experiment of that name in the store
     ├── ExperimentExists                     the name of a new experiment is taken
@@ -95,6 +96,12 @@ class Hint(StrEnum):
         "finish after that, or now with anyway=True",
         'finish after that, or now with {"anyway": true}',
         "finish after that, or now with --anyway",
+    )
+    LOOK_AGAIN = (
+        "look at it again: changes() lists what was changed; then give the number of the last one as expected_change",
+        f"look at it again: GET {_EXPERIMENT}/changes lists what was changed; then give the number of the last one as "
+        "expected_change",
+        "look at it again: equipoise events NAME --changes; then give the number of the last one as --expected-change",
     )
     FINISH = (
         "finish() closes it for good",
@@ -353,6 +360,20 @@ class EnrolmentClosed(EquipoiseError):
 
 class ExperimentFinished(EquipoiseError):
     """The experiment is finished; nothing about it can change."""
+
+
+class StaleChange(EquipoiseError):
+    """Somebody else changed the experiment after the event that the caller knew of; the message says who and how.
+
+    Parameters
+    ----------
+    event : int or None
+        Number of the event that changed it.
+    """
+
+    def __init__(self, message: str, *, event: int | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.event = event
 
 
 class TooFewRewards(EquipoiseError):

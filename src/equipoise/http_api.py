@@ -18,7 +18,7 @@ from msgspec import field as default
 
 from equipoise import checks
 from equipoise.experiment import records
-from equipoise.experiment.names import LONGEST_NAME, LONGEST_REASON, LONGEST_UNIT, MOST_LISTED
+from equipoise.experiment.names import LONGEST_NAME, LONGEST_NOTE, LONGEST_REASON, LONGEST_UNIT, MOST_LISTED
 
 READER, ASSIGNER, ADMIN = "reader", "assigner", "admin"
 READERS, ASSIGNERS, ADMINS = (READER, ADMIN), (ASSIGNER, ADMIN), (ADMIN,)
@@ -60,6 +60,12 @@ Units: TypeAlias = Annotated[
 
 Reason: TypeAlias = Annotated[
     Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)] | None, Meta(description="Why, for the log.")
+]
+
+
+Expected: TypeAlias = Annotated[
+    Annotated[int, Meta(ge=0, le=checks.LARGEST_COUNT)] | None,
+    Meta(description="Number of an event: refuse this if the experiment was changed after it."),
 ]
 
 
@@ -152,9 +158,10 @@ class Withdrawal(Body):
 
 
 class Change(Body):
-    """Why something is changed."""
+    """Why something is changed, and what is known of the experiment before."""
 
     reason: Reason = None
+    expected_change: Expected = None
 
 
 class NewArm(Body):
@@ -163,6 +170,7 @@ class NewArm(Body):
     name: Name
     floor: Share = 0.0
     reason: Reason = None
+    expected_change: Expected = None
 
 
 class NewWeight(Body):
@@ -170,6 +178,7 @@ class NewWeight(Body):
 
     reward_weight: Share
     reason: Reason = None
+    expected_change: Expected = None
 
 
 class NewDial(Body):
@@ -182,6 +191,7 @@ class NewDial(Body):
     half_width: HalfWidth = None
     units: Units = None
     reason: Reason = None
+    expected_change: Expected = None
 
 
 class Finishing(Body):
@@ -191,6 +201,25 @@ class Finishing(Body):
         bool, Meta(description="Even while windows are open; rewards of those units never count then.")
     ] = False
     reason: Reason = None
+    expected_change: Expected = None
+
+
+class NewNote(Body):
+    """A note for the log, or a decision."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=LONGEST_NOTE)]
+    kind: Literal["note", "decision"] = "note"
+
+
+Before: TypeAlias = (
+    Annotated[int, Meta(ge=1, le=2**62, description="Only events before the one of this number.")] | UnsetType
+)
+Kinds: TypeAlias = (
+    Annotated[
+        str, Meta(description="Only events of these kinds, separated by commas.", examples=["weight_changed,noted"])
+    ]
+    | UnsetType
+)
 
 
 class Page(Struct):
@@ -198,6 +227,19 @@ class Page(Struct):
 
     after: Annotated[int, Meta(ge=0, le=2**62, description="Number of the last event that is known.")] = 0
     limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS, description="Events to return, at most.")] = 1_000
+    before: Before = UNSET
+    kinds: Kinds = UNSET
+    newest_first: Annotated[
+        bool, Meta(description="Whether to begin at the end; then `next` is what to pass as `before` to go on.")
+    ] = False
+
+
+class LatestChanges(Struct):
+    """The latest changes to return."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS, description="Events to return, at most.")] = 50
+    before: Before = UNSET
+    kinds: Kinds = UNSET
 
 
 class UnitFilter(Struct):
@@ -455,7 +497,12 @@ ToldRewards = _answer(
 Listing = _answer(
     "Listing", "The experiments that the key may see, oldest first.", experiments=_list(records.ExperimentSummary)
 )
-Events = _answer("Events", "A page of the log; pass `next` as `after` to go on.", events=_list(records.Event), next=int)
+Events = _answer(
+    "Events",
+    "A page of the log; pass `next` as `after` to go on, or as `before` where the newest come first.",
+    events=_list(records.Event),
+    next=int,
+)
 _Counts, _Means = list[list[int]], list[list[float | None]]
 History = _as_object(records.History, number=list[int], assigned=_Counts, rewarded=_Counts, mean=_Means, std=_Means)
 Report = _nullable(records.Report)
@@ -796,6 +843,28 @@ ENDPOINTS = (
         operation="events",
         query=Page,
         answer=Events,
+    ),
+    _record(
+        "changes",
+        f"{_EXPERIMENT}/changes",
+        "What was changed and noted",
+        "Return the latest events that are not about a unit, newest first: changes, notes and decisions. However long "
+        "the log is, this is quick.",
+        query=LatestChanges,
+        answer=Events,
+    ),
+    _row(
+        "Records",
+        "note",
+        "POST",
+        f"{_EXPERIMENT}/notes",
+        READERS,
+        "Write a note into the log",
+        "Write a note, or a decision that was taken, into the log; also when the experiment is finished. The same note "
+        "again, with nothing changed or noted since, is written once.",
+        operation="write_note",
+        body=NewNote,
+        answer=Description,
     ),
     _record(
         "export",

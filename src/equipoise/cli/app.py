@@ -11,6 +11,7 @@ import typer
 from equipoise._version import __version__
 from equipoise.cli import analysis_commands as analysis
 from equipoise.cli import backup_commands as backups
+from equipoise.cli import change_commands as changes
 from equipoise.cli import experiment_commands as experiments
 from equipoise.cli import plan_commands as plans
 from equipoise.cli import planning_commands as planning
@@ -37,14 +38,15 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": analysis.compare,
         "report": analysis.report,
         "fidelity": reports.fidelity,
-        "pause": experiments.pause,
-        "resume": experiments.resume,
-        "stop": experiments.stop,
-        "finish": experiments.finish,
+        "pause": changes.pause,
+        "resume": changes.resume,
+        "stop": changes.stop,
+        "finish": changes.finish,
+        "note": changes.note,
         "delete": experiments.delete,
-        "weight": experiments.weight,
-        "dial": experiments.dial,
-        "what-if": experiments.what_if,
+        "weight": changes.weight,
+        "dial": changes.dial,
+        "what-if": changes.what_if,
         "prices": pricing.prices,
     },
     "Records of live experiments": {
@@ -65,10 +67,10 @@ GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {
         "Live experiments",
         "Add, pause, resume or retire an arm of a live experiment.",
         {
-            "add": experiments.add_arm,
-            "pause": experiments.pause_arm,
-            "resume": experiments.resume_arm,
-            "retire": experiments.retire_arm,
+            "add": changes.add_arm,
+            "pause": changes.pause_arm,
+            "resume": changes.resume_arm,
+            "retire": changes.retire_arm,
         },
     ),
     "keys": (

@@ -1,4 +1,4 @@
-"""Commands that create, change, copy, upgrade or list experiments and their arms."""
+"""Commands that create, list, delete, copy or upgrade experiments."""
 
 import sys
 from collections.abc import Callable
@@ -18,8 +18,10 @@ from equipoise.cli.options import (
     InformationAbout,
     InformationKept,
     Quiet,
+    RewardWeight,
     SmallestDifference,
     Units,
+    check_one_dial,
     floor_shares,
     option,
     range_ends,
@@ -44,18 +46,10 @@ from equipoise.cli.stores import (
     rehearse,
 )
 from equipoise.errors import InvalidInput
-from equipoise.experiment.dial import ABOUT_WORDS, DIAL, dial_words
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment
     from equipoise.store import Store
-
-
-Reason = Annotated[str | None, option("--reason", "Experiment", "TEXT", "Why, for the log.")]
-RewardWeight = Annotated[
-    float | None,
-    option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:", parser=FRACTION),
-]
 
 
 def create(
@@ -186,7 +180,7 @@ def create(
     from equipoise.arm_tables import entries
     from equipoise.cli.input_files import KEYS, Description
 
-    _check_one_dial(options)
+    check_one_dial(options)
     given = {key: value for key, value in options.items() if key in KEYS} | {
         "arms": None if arms is None else list(entries(arms)),
         "floor": None if floor is None else _shares(floor),
@@ -248,16 +242,6 @@ def _planned(plan: Path, way: str | None, file: Path | None, given: dict[str, An
     return lambda experiments: experiments.create(stated["name"], **settings)
 
 
-def _check_one_dial(options: dict[str, Any]) -> None:
-    """Raise, with the names of the options, if several of them set the dial."""
-    ways = [key for key in ("reward_weight", "information_kept", "half_width") if options[key] is not None]
-    if len(ways) > 1:
-        named = [f"--{key.replace('_', '-')}" for key in ways]
-        raise InvalidInput(
-            f"give one of --reward-weight, --information-kept and --half-width; got {' and '.join(named)}"
-        )
-
-
 def _given(**values: Any) -> dict[str, Any] | None:
     """Return the given options under the names they have in a file, or None if there are none."""
     return {key: value for key, value in values.items() if value is not None} or None
@@ -308,54 +292,6 @@ def _policy(policy: dict[str, object]) -> str:
     return f"{name} {weight:g}" if isinstance(weight, float) else name
 
 
-def _state_command(verb: str, text: str) -> "Callable[..., None]":
-    """Return a command that calls a verb without arguments and prints the experiment's state."""
-
-    def command(
-        name: ExperimentName,
-        reason: Reason = None,
-        store: StoreUrl = DEFAULT_STORE,
-        key: Key = None,
-        who: Who = None,
-        as_json: AsJson = False,
-    ) -> None:
-        experiment = open_experiment(store, name, key, who)
-        getattr(experiment, verb)(reason=reason)
-        _print(experiment, as_json)
-
-    command.__doc__ = text
-    return command
-
-
-pause = _state_command("pause", "Take no new units for a while; rewards are accepted.")
-resume = _state_command("resume", "Take new units again after a pause.")
-stop = _state_command("stop", "Take no new units any more; rewards are still accepted.")
-
-
-def finish(
-    name: ExperimentName,
-    anyway: Annotated[
-        bool,
-        option("--anyway", "Experiment", None, "Even if windows are open; rewards of those units never count then."),
-    ] = False,
-    reason: Reason = None,
-    yes: Yes = False,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Close an experiment for good: no new units, no rewards, no corrections."""
-    experiment = open_experiment(store, name, key, who)
-    if not yes and confirmation.is_possible():
-        status = experiment.status()
-        if status.state != "finished":
-            pending = f"; rewards pending: {status.n_pending:,}, which will be refused" if status.n_pending else ""
-            confirmation.require_typed(name, f"finish closes {name} for good, and nothing can undo it{pending}")
-    experiment.finish(anyway=anyway, reason=reason)
-    _print(experiment, as_json)
-
-
 def delete(
     name: ExperimentName, yes: Yes = False, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False
 ) -> None:
@@ -366,197 +302,6 @@ def delete(
         confirmation.require_typed(name, f"delete removes {name} and its log, and nothing can undo it{forgotten}")
     experiment.delete()
     print_answer({"name": name, "deleted": True}, f"{name} is deleted", as_json)
-
-
-def _print(experiment: "Experiment", as_json: bool) -> None:
-    status = experiment.status()
-    data = {"name": status.name, "state": status.state, "n_pending": status.n_pending}
-    print_answer(data, f"{status.name} is {status.state}; rewards pending: {status.n_pending:,}", as_json)
-
-
-ArmName = Annotated[str, typer.Argument(metavar="ARM", help="The arm.", show_default=False)]
-
-
-def add_arm(
-    name: ExperimentName,
-    arm: ArmName,
-    floor: Annotated[float, option("--floor", "Arm", "X", "Share kept for it, as 5%.", parser=FRACTION)] = 0.0,
-    reason: Reason = None,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Add an arm; a changed arm is a new arm."""
-    experiment = open_experiment(store, name, key, who)
-    experiment.add_arm(arm, floor=floor, reason=reason)
-    _print_arm(experiment, arm, as_json)
-
-
-def _arm_command(verb: str, text: str) -> "Callable[..., None]":
-    """Return a command that calls a verb with an arm and prints the arm's state."""
-
-    def command(
-        name: ExperimentName,
-        arm: ArmName,
-        reason: Reason = None,
-        store: StoreUrl = DEFAULT_STORE,
-        key: Key = None,
-        who: Who = None,
-        as_json: AsJson = False,
-    ) -> None:
-        experiment = open_experiment(store, name, key, who)
-        getattr(experiment, verb)(arm, reason=reason)
-        _print_arm(experiment, arm, as_json)
-
-    command.__doc__ = text
-    return command
-
-
-pause_arm = _arm_command("pause_arm", "Assign nobody to an arm for a while.")
-resume_arm = _arm_command("resume_arm", "Assign units to an arm again after a pause.")
-retire_arm = _arm_command("retire_arm", "Assign nobody to an arm any more; rewards of those who have it still count.")
-
-
-def _print_arm(experiment: "Experiment", arm: str, as_json: bool) -> None:
-    states = {one.arm: one.state for one in experiment.status().arms}
-    active = sum(state == "active" for state in states.values())
-    data = {"name": experiment.name, "arm": arm, "state": states[arm], "n_active": active}
-    print_answer(data, f"{arm} is {states[arm]}; arms in play: {active:,}", as_json)
-
-
-NewWeight = Annotated[
-    float,
-    typer.Argument(
-        metavar="W", help="The dial: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
-    ),
-]
-
-
-def weight(
-    name: ExperimentName,
-    reward_weight: NewWeight,
-    reason: Reason = None,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Change the weight between reward and accuracy, from the next decision on; the log says when."""
-    experiment = open_experiment(store, name, key, who)
-    before = experiment.configuration
-    experiment.change_weight(reward_weight, reason=reason)
-    data = {"name": name, "reward_weight": reward_weight, "was": before.reward_weight}
-    was = f"{before.reward_weight:g}" if before.reward_weight is not None else dial_words(before.dial)
-    print_answer(data, f"{name}: the weight is {reward_weight:g}, it was {was}", as_json)
-
-
-def dial(
-    name: ExperimentName,
-    reward_weight: RewardWeight = None,
-    information_kept: InformationKept = None,
-    information_about: InformationAbout = None,
-    smallest_difference: SmallestDifference = None,
-    half_width: HalfWidth = None,
-    units: Units = None,
-    reason: Reason = None,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    who: Who = None,
-    as_json: AsJson = False,
-) -> None:
-    """Set the dial between reward and accuracy in any way, from the next decision on; the log says when."""
-    stated = _stated(locals())
-    experiment = open_experiment(store, name, key, who)
-    before = experiment.configuration.dial
-    experiment.change_dial(**stated, reason=reason)
-    after = experiment.configuration.dial
-    text = f"{name}: {dial_words(after)}; it was {dial_words(before)}"
-    print_answer({"name": name, "dial": after, "was": before}, text, as_json)
-
-
-def _stated(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that state the dial; raise, with their names, unless one of them sets it."""
-    _check_one_dial(options)
-    stated = {key: options[key] for key in DIAL if options[key] is not None}
-    if not {"reward_weight", "information_kept", "half_width", "units"} & set(stated):
-        raise InvalidInput("give one of --reward-weight, --information-kept and --half-width; got none")
-    return stated
-
-
-def what_if(
-    name: ExperimentName,
-    reward_weight: Annotated[
-        float | None,
-        typer.Argument(
-            metavar="[W]", help="A weight: 0 is accuracy only, 1 reward only.", show_default=False, parser=FRACTION
-        ),
-    ] = None,
-    information_kept: InformationKept = None,
-    information_about: InformationAbout = None,
-    smallest_difference: SmallestDifference = None,
-    half_width: HalfWidth = None,
-    units: Units = None,
-    more_units: Annotated[
-        int | None,
-        option(
-            "--more-units",
-            "Dial",
-            "N",
-            "Predict half-widths after so many further units; as many as there have been by default.",
-            parser=COUNT,
-        ),
-    ] = None,
-    store: StoreUrl = DEFAULT_STORE,
-    key: Key = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show what another dial would ask for now, and its price in reward and precision; nothing is changed."""
-    import dataclasses
-
-    stated = _stated(locals())
-    from equipoise import terminal
-
-    found = open_experiment(store, name, key).what_if(**stated, more_units=more_units)
-    if as_json:
-        more = {"reward_change": found.reward_change, "error_ratio": found.error_ratio}
-        terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
-        return
-    both = {"information_kept"} & {*found.dial, *found.present_dial}
-    now, then = ("now", "then") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
-    pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
-    widths = [list(found.present_half_widths.values()), list(found.half_widths.values())]
-    texts = terminal.aligned_or_blank([*widths[0], *widths[1]])
-    terminal.print_table(
-        [("arm", list(found.allocation))]
-        + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
-        + [("+/- " + now, texts[: len(widths[0])]), ("+/- " + then, texts[len(widths[0]) :])] * bool(texts)
-    )
-    if both:
-        print(f"\nnow   {dial_words(found.present_dial)}\nthen  {dial_words(found.dial)}")
-    rewards = terminal.aligned([found.present_reward, found.reward])
-    print(f"\nreward per unit  {rewards[0]} -> {rewards[1]}")
-    print(f"error            {found.error_ratio:.3g} times the present one")
-    widest = [max((one for one in some if one is not None), default=None) for some in widths]
-    if None not in widest:
-        texts = terminal.aligned_or_blank(widest)
-        print(f"widest +/-       {texts[0]} -> {texts[1]} in status after {found.more_units:,} more units")
-    head = "information"
-    for about, kept in found.information.items():
-        now_kept, words = found.present_information[about], ABOUT_WORDS[about]
-        print(f"{head:15}  {100 * now_kept:.0f}% -> {100 * kept:.0f}% kept about {words}")
-        head = ""
-    asked = found.dial.get("information_kept")
-    if asked is not None and abs(found.information[found.dial["information_about"]] - asked) > _NOTABLE:
-        print(
-            "\nThe last lines measure the shares by the estimates so far. The policy does not take these at face value:"
-            "\nit allows for their noise, and floors count too. The two come together as rewards come in."
-        )
-    sys.stdout.flush()
-
-
-_NOTABLE = 0.02
-"""From what difference on between the information asked for and measured the difference is explained."""
 
 
 def copy(

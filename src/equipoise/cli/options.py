@@ -68,6 +68,10 @@ AsCsv = Annotated[bool, option("--csv", "Output", None, "Print CSV, at full prec
 Quiet = Annotated[bool, option("--quiet", "Output", None, "No progress and no notes.")]
 ChartFile = Annotated[Path | None, option("--chart", "Output", "FILE", "Draw it: .html, .png, .svg or .pdf.")]
 
+RewardWeight = Annotated[
+    float | None,
+    option("--reward-weight", "Dial", "W", "0 is accuracy only, 1 reward only; or in other words:", parser=FRACTION),
+]
 InformationKept = Annotated[
     float | None,
     option(
@@ -106,6 +110,16 @@ Units = Annotated[
     int | None,
     option("--units", "Dial", "N", "After how many units in all --half-width is to be reached.", parser=COUNT),
 ]
+
+
+def check_one_dial(options: dict[str, Any]) -> None:
+    """Raise, with the names of the options, if several of them set the dial."""
+    ways = [key for key in ("reward_weight", "information_kept", "half_width") if options[key] is not None]
+    if len(ways) > 1:
+        named = [f"--{key.replace('_', '-')}" for key in ways]
+        raise InvalidInput(
+            f"give one of --reward-weight, --information-kept and --half-width; got {' and '.join(named)}"
+        )
 
 
 def output_format(as_json: bool, as_csv: bool) -> "Format":

@@ -25,8 +25,8 @@ from equipoise.cli.stores import (
     note,
     open_experiment,
 )
-from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment
-from equipoise.experiment.dial import dial_words
+from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment, visible
+from equipoise.experiment.sentences import sentence_of
 
 if TYPE_CHECKING:
     from equipoise.client import Client
@@ -136,7 +136,20 @@ _PAGE = 1_000
 def events(
     name: ExperimentName,
     after: After = 0,
+    before: Annotated[int | None, option("--before", "Events", "N", "Only events before number N.")] = None,
     last: Annotated[int | None, option("--last", "Events", "N", "Only the last N events.")] = None,
+    newest: Annotated[
+        int | None, option("--newest", "Events", "N", "Only the last N events, of those chosen, newest first.")
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, option("--kind", "Events", "KIND", "Only events of this kind, as corrected. Repeatable.")
+    ] = None,
+    changes: Annotated[
+        bool,
+        option(
+            "--changes", "Events", None, "Only changes, notes and decisions, as sentences; 20 of them, newest first."
+        ),
+    ] = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
@@ -144,20 +157,39 @@ def events(
 ) -> None:
     """Print the log: what happened, when and by whom; with --json one object per line."""
     output = output_format(as_json, as_csv)
-    if last is not None and last < 1:
-        raise InvalidInput.of("last", "must be at least 1", last)
+    for option_name, value in (("last", last), ("newest", newest)):
+        if value is not None and value < 1:
+            raise InvalidInput.of(option_name, "must be at least 1", value)
+    if last is not None and (newest is not None or changes):
+        raise InvalidInput.of("last", "must be left out with --newest or --changes")
+    if changes and after:
+        raise InvalidInput.of("after", "must be left out with --changes")
     experiment = open_experiment(store, name, key)
-    if last is not None:
-        after = max(after, experiment.status().n_events - last)
-    found = experiment.events(after)
+    wanted = kinds or ()
+    found: Iterable[Event]
+    if changes:
+        found = experiment.changes(newest or _LATEST, before=before, kinds=wanted)
+    elif newest is not None:
+        found = itertools.islice(experiment.events(after, before=before, kinds=wanted, newest_first=True), newest)
+    else:
+        if last is not None:
+            after = max(after, experiment.status().n_events - last)
+        found = experiment.events(after, before=before, kinds=wanted)
     if output == "json":
         for event in found:
             print(json.dumps(event.to_dict()))
     elif output == "csv":
         _write_csv(found)
+    elif changes:
+        for event in found:
+            print(f"{event.number:>9,}  {event.at:%Y-%m-%d %H:%M}  {visible(sentence_of(event))}")
     else:
         _print_table(found)
     sys.stdout.flush()
+
+
+_LATEST = 20
+"""How many changes are printed where no number is given."""
 
 
 def _write_csv(found: "Iterable[Event]") -> None:
@@ -198,9 +230,12 @@ def _print_table(found: "Iterable[Event]") -> None:
             words=("kind", "unit", "arm", "who", "at"),
         )
         for event in page:
-            if event.kind == "dial_changed":
-                new, old = dial_words(event.details["dial"]), dial_words(event.details["was"])
-                print(f"event {event.number:,}: {new}; it was {old}")
+            if event.kind in _SAY_MORE or "reason" in event.details:
+                print(f"event {event.number:,}: {visible(sentence_of(event))}")
+
+
+_SAY_MORE = ("weight_changed", "dial_changed", "described", "noted")
+"""Events of which the table shows too little."""
 
 
 def _short(text: str | None, longest: int = 24) -> str:

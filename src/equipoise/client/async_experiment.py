@@ -10,6 +10,7 @@ from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
+from equipoise.experiment.event_kinds import selection
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
     UNIT_STATES,
@@ -155,19 +156,21 @@ class AsyncRemoteExperiment:
         """
         return await self._backend.unit_events(checked_unit(unit))
 
-    async def pause(self, *, reason: str | None = None) -> None:
+    async def pause(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take no new units for a while."""
-        await self._backend.run(commands.Pause(reason=reason))
+        await self._backend.run(commands.Pause(reason=reason, expected_change=expected_change))
 
-    async def resume(self, *, reason: str | None = None) -> None:
+    async def resume(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take new units again after a pause."""
-        await self._backend.run(commands.Resume(reason=reason))
+        await self._backend.run(commands.Resume(reason=reason, expected_change=expected_change))
 
-    async def stop(self, *, reason: str | None = None) -> None:
+    async def stop(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take no new units any more; rewards are still accepted."""
-        await self._backend.run(commands.Stop(reason=reason))
+        await self._backend.run(commands.Stop(reason=reason, expected_change=expected_change))
 
-    async def finish(self, *, anyway: bool = False, reason: str | None = None) -> None:
+    async def finish(
+        self, *, anyway: bool = False, reason: str | None = None, expected_change: int | None = None
+    ) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
         Units whose window has passed are settled first. While windows of other units are open, this is refused with
@@ -175,27 +178,31 @@ class AsyncRemoteExperiment:
         experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
         and held ones stay outside the estimates for ever.
         """
-        await self._backend.run(commands.Finish(bool(anyway), reason=reason))
+        await self._backend.run(commands.Finish(bool(anyway), reason=reason, expected_change=expected_change))
 
-    async def add_arm(self, name: str, *, floor: float = 0.0, reason: str | None = None) -> None:
+    async def add_arm(
+        self, name: str, *, floor: float = 0.0, reason: str | None = None, expected_change: int | None = None
+    ) -> None:
         """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
-        await self._backend.run(commands.AddArm(name, floor, reason=reason))
+        await self._backend.run(commands.AddArm(name, floor, reason=reason, expected_change=expected_change))
 
-    async def pause_arm(self, name: str, *, reason: str | None = None) -> None:
+    async def pause_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign no units to an arm for a while; the policy decides as if it did not exist."""
-        await self._backend.run(commands.PauseArm(name, reason=reason))
+        await self._backend.run(commands.PauseArm(name, reason=reason, expected_change=expected_change))
 
-    async def resume_arm(self, name: str, *, reason: str | None = None) -> None:
+    async def resume_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign units to an arm again after a pause."""
-        await self._backend.run(commands.ResumeArm(name, reason=reason))
+        await self._backend.run(commands.ResumeArm(name, reason=reason, expected_change=expected_change))
 
-    async def retire_arm(self, name: str, *, reason: str | None = None) -> None:
+    async def retire_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign no units to an arm any more; rewards of units that have it still count."""
-        await self._backend.run(commands.RetireArm(name, reason=reason))
+        await self._backend.run(commands.RetireArm(name, reason=reason, expected_change=expected_change))
 
-    async def change_weight(self, reward_weight: float, *, reason: str | None = None) -> None:
+    async def change_weight(
+        self, reward_weight: float, *, reason: str | None = None, expected_change: int | None = None
+    ) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        await self._backend.run(commands.ChangeWeight(reward_weight, reason=reason))
+        await self._backend.run(commands.ChangeWeight(reward_weight, reason=reason, expected_change=expected_change))
 
     async def change_dial(
         self,
@@ -207,6 +214,7 @@ class AsyncRemoteExperiment:
         half_width: float | None = None,
         units: int | None = None,
         reason: str | None = None,
+        expected_change: int | None = None,
     ) -> None:
         """Set the policy's dial between reward and accuracy in any way, from the next decision on.
 
@@ -227,9 +235,23 @@ class AsyncRemoteExperiment:
             estimates; a goal out of reach is refused (`GoalOutOfReach`).
         reason : str, optional
             Why, for the log.
+        expected_change : int, optional
+            Number of an event: refuse this if the experiment was changed after it (`StaleChange`).
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        await self._backend.run(commands.ChangeDial(*stated, reason=reason))
+        await self._backend.run(commands.ChangeDial(*stated, reason=reason, expected_change=expected_change))
+
+    async def note(self, text: str, kind: str = "note") -> None:
+        """Write a note into the log, or a decision that was taken; also when the experiment is finished.
+
+        Parameters
+        ----------
+        text : str
+            What to remember, in one line or several; nothing that must be erased one day, such as a person's name.
+        kind : {"note", "decision"}
+            Whether it is a decision: reports show it beside the results.
+        """
+        await self._backend.run(commands.Note(text, kind))
 
     async def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
@@ -248,17 +270,52 @@ class AsyncRemoteExperiment:
         """Return the current state: arms, totals, intervals, stopping rules."""
         return await self._backend.status()
 
-    async def events(self, after: int = 0) -> AsyncIterator[Event]:
-        """Yield the log, from the event after this number on."""
-        while page := await self.events_page(after, _PAGE):
+    async def events(
+        self, after: int = 0, *, before: int | None = None, kinds: Sequence[str] = (), newest_first: bool = False
+    ) -> AsyncIterator[Event]:
+        """Yield the log, from the event after this number on; the other parameters are those of `events_page`."""
+        while page := await self.events_page(after, _PAGE, before=before, kinds=kinds, newest_first=newest_first):
             for event in page:
                 yield event
-            after = page[-1].number
+            if newest_first:
+                before = page[-1].number
+            else:
+                after = page[-1].number
 
-    async def events_page(self, after: int, limit: int) -> list[Event]:
-        """Return up to `limit` events, from the one after this number on; a service gives 10,000 at most."""
+    async def events_page(
+        self,
+        after: int,
+        limit: int,
+        *,
+        before: int | None = None,
+        kinds: Sequence[str] = (),
+        newest_first: bool = False,
+    ) -> list[Event]:
+        """Return up to `limit` events of the log; a service gives 10,000 at most.
+
+        Parameters
+        ----------
+        after : int
+            Only events after the one of this number.
+        limit : int
+            How many at most.
+        before : int, optional
+            Only events before the one of this number.
+        kinds : sequence of str
+            Only events of these kinds, such as "corrected"; of all kinds by default.
+        newest_first : bool
+            Whether to begin at the end; then go on with `before` the last number of a page.
+        """
         last, most = checks.whole_number("after", after, 0), checks.whole_number("limit", limit, 1)
-        return await self._backend.events_page(last, most)
+        return await self._backend.events_page(last, most, selection(before, kinds, newest_first))
+
+    async def changes(self, limit: int = 50, *, before: int | None = None, kinds: Sequence[str] = ()) -> list[Event]:
+        """Return the latest events that are not about a unit, newest first: changes, notes, decisions.
+
+        However long the log is, this is quick. `before` is the number of the last event of the page before.
+        """
+        most = checks.whole_number("limit", limit, 1)
+        return await self._backend.changes(most, selection(before, kinds))
 
     async def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""

@@ -71,9 +71,13 @@ class HttpBackend:
         """Fetch the status."""
         return self._send("status")
 
-    def events_page(self, after: int, limit: int) -> Any:
+    def events_page(self, after: int, limit: int, selected: dict[str, Any]) -> Any:
         """Fetch a page of the log."""
-        return self._send("events_page", after=after, limit=limit)
+        return self._send("events_page", after=after, limit=limit, **_queried(selected))
+
+    def changes(self, limit: int, selected: dict[str, Any]) -> Any:
+        """Fetch the latest changes."""
+        return self._send("changes", limit=limit, **_queried(selected))
 
     def history(self, points: int) -> Any:
         """Fetch the history."""
@@ -89,11 +93,11 @@ class HttpBackend:
 
     def compare(self, settings: dict[str, Any]) -> Any:
         """Fetch a comparison of the arms."""
-        return self._send("compare", **{name: _query_value(value) for name, value in settings.items()})
+        return self._send("compare", **_queried(settings))
 
     def report(self, settings: dict[str, Any]) -> Any:
         """Fetch the report."""
-        return self._send("report", **{name: _query_value(value) for name, value in settings.items()})
+        return self._send("report", **_queried(settings))
 
     def fidelity(self) -> Any:
         """Fetch the comparison with the plan."""
@@ -273,6 +277,11 @@ def _fields(command: commands.Request) -> dict[str, Any]:
     if "reward" in fields:
         fields["reward"] = commands.plain_reward(fields["reward"])
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _queried(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as query parameters."""
+    return {name: _query_value(value) for name, value in settings.items()}
 
 
 def _query_value(value: Any) -> Any:

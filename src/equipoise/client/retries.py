@@ -115,7 +115,7 @@ def failure(response: httpx.Response, url: str) -> EquipoiseError:
         return _unexpected(response, url)
     hint, known = data.get("hint"), Hint.from_code(response.headers.get(HINT_HEADER, ""))
     error: EquipoiseError = kind(data["error"], hint=known or (hint if isinstance(hint, str) else None))
-    if isinstance(error, errors.VerificationFailed):
+    if isinstance(error, (errors.VerificationFailed, errors.StaleChange)):
         event = response.headers.get(EVENT_HEADER, "")
         error.event = int(event) if event.isdecimal() else None
     return error

@@ -9,6 +9,7 @@ from equipoise.experiment.commands import (
     ChangeWeight,
     Correct,
     Finish,
+    Note,
     Pause,
     PauseArm,
     Request,
@@ -49,6 +50,7 @@ from equipoise.experiment.records import (
     Verification,
     WhatIf,
 )
+from equipoise.experiment.sentences import sentence_of
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision, StoppingRule
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ __all__ = [
     "Health",
     "History",
     "MissingReward",
+    "Note",
     "Pause",
     "PauseArm",
     "PlannedFigure",
@@ -110,6 +113,7 @@ __all__ = [
     "WhatIf",
     "backup",
     "restore",
+    "sentence_of",
 ]
 
 

@@ -94,8 +94,11 @@ class Backend(Protocol):
     def status(self) -> Status:
         """Return the status."""
 
-    def events_page(self, after: int, limit: int) -> list[Event]:
-        """Return up to `limit` events after the one numbered `after`."""
+    def events_page(self, after: int, limit: int, selected: dict[str, Any]) -> list[Event]:
+        """Return up to `limit` events after the one numbered `after`, as selected."""
+
+    def changes(self, limit: int, selected: dict[str, Any]) -> list[Event]:
+        """Return the latest events that are not about a unit, newest first, as selected."""
 
     def history(self, points: int) -> History:
         """Return counts and means at up to `points` events."""
@@ -132,6 +135,9 @@ class Backend(Protocol):
 
 
 Result = TypeVar("Result")
+
+_TOGETHER = 50_000
+"""Numbers of events that one query looks through for those of some kinds: it takes some 10 ms."""
 
 
 class StoreBackend:
@@ -217,11 +223,35 @@ class StoreBackend:
         now = self.store.now()
         return self._read(lambda transaction, state: read_status(transaction, self.number, state, now))
 
-    def events_page(self, after: int, limit: int) -> list[Event]:
-        """Read a page of the log."""
+    def events_page(self, after: int, limit: int, selected: dict[str, Any]) -> list[Event]:
+        """Read a page of the log; one of few kinds takes many short transactions."""
+        chosen = dict(selected)
+        before = chosen.pop("before", None)
+        if not chosen:
+            return self._events(after, before, limit, {})
+        end = self._read(lambda _, state: state.n_events) + 1
+        before = end if before is None else min(before, end)
+        found: list[Event] = []
+        while len(found) < limit and after + 1 < before:
+            low, high = after, before
+            if chosen.get("newest_first"):
+                before = max(after, before - _TOGETHER) + 1
+                low = before - 1
+            else:
+                after = min(before, after + _TOGETHER) - 1
+                high = after + 1
+            found += self._events(low, high, limit - len(found), chosen)
+        return found
 
+    def changes(self, limit: int, selected: dict[str, Any]) -> list[Event]:
+        """Read the latest changes, which have an index."""
+        chosen = dict(selected)
+        return self._events(0, chosen.pop("before", None), limit, chosen | {"changes_only": True, "newest_first": True})
+
+    def _events(self, after: int, before: int | None, limit: int, chosen: dict[str, Any]) -> list[Event]:
         def read(transaction: Transaction, state: State) -> list[Event]:
-            return [read_event(row, state.names) for row in transaction.events(self.number, after, limit)]
+            rows = transaction.selected_events(self.number, after, before, limit, **chosen)
+            return [read_event(row, state.names) for row in rows]
 
         return self._read(read)
 

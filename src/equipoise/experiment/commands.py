@@ -13,8 +13,10 @@ from equipoise.errors import InvalidInput
 from equipoise.experiment.dial import DIAL, stated_dial
 from equipoise.experiment.names import (
     LARGEST_ATTRIBUTES,
+    LONGEST_NOTE,
     LONGEST_REASON,
     checked_data,
+    checked_lines,
     checked_new_name,
     checked_text,
     checked_unit,
@@ -130,15 +132,21 @@ class Settle(Request):
 
 @dataclass(slots=True, kw_only=True)
 class Change(Request):
-    """A change of the experiment or its arms, with the reason for it, which the log keeps."""
+    """A change of the experiment or its arms, with the reason for it, which the log keeps.
+
+    With `expected_change`, the number of an event, it is refused if the experiment was changed after that event.
+    """
 
     reason: str | None = None
+    expected_change: int | None = None
 
     def check(self) -> None:
-        """Check the author and the reason."""
+        """Check the author, the reason and the expected change."""
         Request.check(self)
         if self.reason is not None:
             checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+        if self.expected_change is not None:
+            self.expected_change = checks.whole_number("expected_change", self.expected_change, 0, checks.LARGEST_COUNT)
 
 
 @dataclass(slots=True)
@@ -230,6 +238,24 @@ class ChangeDial(Change):
     def stated(self) -> dict[str, Any]:
         """Return what is stated of the dial, checked."""
         return stated_dial({name: getattr(self, name) for name in DIAL})
+
+
+@dataclass(slots=True)
+class Note(Request):
+    """Write a note, or a decision, into the log."""
+
+    text: str
+    kind: str = "note"
+
+    def check(self) -> None:
+        """Check the author, the text and its kind."""
+        Request.check(self)
+        checked_lines("text", self.text, LONGEST_NOTE)
+        checks.one_of("kind", self.kind, NOTES)
+
+
+NOTES = ("note", "decision")
+"""Kinds of notes."""
 
 
 def plain_reward(reward: Any) -> float:

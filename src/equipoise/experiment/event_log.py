@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise.errors import StoreMismatch
+from equipoise.experiment.event_kinds import CHANGES, CHANGES_NOTHING
 from equipoise.experiment.records import Event, History, UnitStatus
 from equipoise.store.schema import instant
 from equipoise.unit_lifecycle import OTHER, OVERDUE, REWARD, STATES, UNIT_EVENTS, WAITING
@@ -40,6 +41,19 @@ def read_event(row: Sequence[Any], names: list[str]) -> Event:
         reward_weight=weight,
     )
 
+
+def latest_changes(transaction: Transaction, experiment: int) -> list[Sequence[Any]]:
+    """Return the latest event that is not about a unit, and before it the latest that changed the experiment."""
+
+    def latest(kinds: Sequence[str]) -> list[Sequence[Any]]:
+        found = transaction.selected_events(experiment, 0, None, 1, kinds=kinds, changes_only=True, newest_first=True)
+        return list(found)
+
+    found = latest(())
+    return [*latest(_CHANGE_SOMETHING), *found] if found and found[0][1] in CHANGES_NOTHING else found
+
+
+_CHANGE_SOMETHING = tuple(kind for kind in CHANGES if kind not in CHANGES_NOTHING)
 
 # Sum differences from a value close to all rewards, so that the squares do not lose their digits to cancellation.
 # The centre is a literal in the query: both databases read the digits that Python writes exactly.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.commands import Request, UnitRequest
-from equipoise.experiment.event_log import read_units
+from equipoise.experiment.event_log import latest_changes, read_units
 from equipoise.experiment.hash_chain import append_events
 from equipoise.experiment.names import checked_who
 from equipoise.experiment.state import FINISHED, created_state, keep_state, load_state
@@ -61,7 +61,8 @@ def _work(
         known = read_units(transaction.unit_events(experiment, names), missing) if names else {}
         finishing = any(type(request) is commands.Finish for request in checked)
         last_window = transaction.last_window(experiment) if finishing else None
-        made = transition(state, known, due, checked, now, last_window)
+        latest = latest_changes(transaction, experiment) if any(map(_looks_back, checked)) else ()
+        made = transition(state, known, due, checked, now, last_window, latest)
         made.after_others = last is not None and last is not state
         if together:
             _raise_first(made.results)
@@ -79,6 +80,13 @@ def _checked(request: Any) -> Any:
     except EquipoiseError as error:
         return error
     return request
+
+
+def _looks_back(request: Any) -> bool:
+    """Return whether a command depends on the changes before it."""
+    if isinstance(request, commands.Change):
+        return request.expected_change is not None
+    return isinstance(request, commands.Note)
 
 
 def _raise_first(results: Iterable[Any]) -> None:

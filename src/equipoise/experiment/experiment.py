@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
+from equipoise.experiment.event_kinds import selection
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
     UNIT_STATES,
@@ -351,21 +352,22 @@ class Experiment:
 
     # The experiment
 
-    # Every change takes a `reason`, which the log keeps; one that changes nothing is not logged.
+    # Every change takes a `reason`, which the log keeps, and `expected_change`: the number of an event, after which no
+    # other change may have come (else `StaleChange`). A change that changes nothing is not logged.
 
-    def pause(self, *, reason: str | None = None) -> None:
+    def pause(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take no new units for a while."""
-        self._backend.run(commands.Pause(reason=reason))
+        self._backend.run(commands.Pause(reason=reason, expected_change=expected_change))
 
-    def resume(self, *, reason: str | None = None) -> None:
+    def resume(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take new units again after a pause."""
-        self._backend.run(commands.Resume(reason=reason))
+        self._backend.run(commands.Resume(reason=reason, expected_change=expected_change))
 
-    def stop(self, *, reason: str | None = None) -> None:
+    def stop(self, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Take no new units any more; rewards are still accepted."""
-        self._backend.run(commands.Stop(reason=reason))
+        self._backend.run(commands.Stop(reason=reason, expected_change=expected_change))
 
-    def finish(self, *, anyway: bool = False, reason: str | None = None) -> None:
+    def finish(self, *, anyway: bool = False, reason: str | None = None, expected_change: int | None = None) -> None:
         """Close the experiment: no new units, no more rewards, no corrections.
 
         Units whose window has passed are settled first. While windows of other units are open, this is refused with
@@ -373,27 +375,31 @@ class Experiment:
         experiment first and finish it then. With `anyway` it is finished at once: rewards of those units are refused,
         and held ones stay outside the estimates for ever.
         """
-        self._backend.run(commands.Finish(bool(anyway), reason=reason))
+        self._backend.run(commands.Finish(bool(anyway), reason=reason, expected_change=expected_change))
 
-    def add_arm(self, name: str, *, floor: float = 0.0, reason: str | None = None) -> None:
+    def add_arm(
+        self, name: str, *, floor: float = 0.0, reason: str | None = None, expected_change: int | None = None
+    ) -> None:
         """Add an arm; after its warm-up and forcing, the policy gives it its share of the units that follow."""
-        self._backend.run(commands.AddArm(name, floor, reason=reason))
+        self._backend.run(commands.AddArm(name, floor, reason=reason, expected_change=expected_change))
 
-    def pause_arm(self, name: str, *, reason: str | None = None) -> None:
+    def pause_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign no units to an arm for a while; the policy decides as if it did not exist."""
-        self._backend.run(commands.PauseArm(name, reason=reason))
+        self._backend.run(commands.PauseArm(name, reason=reason, expected_change=expected_change))
 
-    def resume_arm(self, name: str, *, reason: str | None = None) -> None:
+    def resume_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign units to an arm again after a pause."""
-        self._backend.run(commands.ResumeArm(name, reason=reason))
+        self._backend.run(commands.ResumeArm(name, reason=reason, expected_change=expected_change))
 
-    def retire_arm(self, name: str, *, reason: str | None = None) -> None:
+    def retire_arm(self, name: str, *, reason: str | None = None, expected_change: int | None = None) -> None:
         """Assign no units to an arm any more; rewards of units that have it still count."""
-        self._backend.run(commands.RetireArm(name, reason=reason))
+        self._backend.run(commands.RetireArm(name, reason=reason, expected_change=expected_change))
 
-    def change_weight(self, reward_weight: float, *, reason: str | None = None) -> None:
+    def change_weight(
+        self, reward_weight: float, *, reason: str | None = None, expected_change: int | None = None
+    ) -> None:
         """Change the policy's weight between reward and accuracy, from the next decision on."""
-        self._backend.run(commands.ChangeWeight(reward_weight, reason=reason))
+        self._backend.run(commands.ChangeWeight(reward_weight, reason=reason, expected_change=expected_change))
 
     def change_dial(
         self,
@@ -405,6 +411,7 @@ class Experiment:
         half_width: float | None = None,
         units: int | None = None,
         reason: str | None = None,
+        expected_change: int | None = None,
     ) -> None:
         """Set the policy's dial between reward and accuracy in any way, from the next decision on.
 
@@ -425,6 +432,8 @@ class Experiment:
             estimates; a goal out of reach is refused (`GoalOutOfReach`).
         reason : str, optional
             Why, for the log.
+        expected_change : int, optional
+            Number of an event: refuse this if the experiment was changed after it (`StaleChange`).
 
         Examples
         --------
@@ -435,7 +444,28 @@ class Experiment:
         PooledBalance(information_kept=0.7, information_about='every-arm', tracking='windowed')
         """
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
-        self._backend.run(commands.ChangeDial(*stated, reason=reason))
+        self._backend.run(commands.ChangeDial(*stated, reason=reason, expected_change=expected_change))
+
+    def note(self, text: str, kind: str = "note") -> None:
+        """Write a note into the log, or a decision that was taken; also when the experiment is finished.
+
+        Parameters
+        ----------
+        text : str
+            What to remember, in one line or several; nothing that must be erased one day, such as a person's name.
+        kind : {"note", "decision"}
+            Whether it is a decision: reports show it beside the results.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), who="Ada")
+        >>> experiment.note("From now on everybody gets 'b'.", "decision")
+        >>> from equipoise.experiment import sentence_of
+        >>> [sentence_of(event) for event in experiment.changes()]
+        ["Ada decided: 'From now on everybody gets 'b'.'", 'Ada created the experiment with 2 arms']
+        """
+        self._backend.run(commands.Note(text, kind))
 
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
@@ -478,16 +508,61 @@ class Experiment:
         """
         return self._backend.status()
 
-    def events(self, after: int = 0) -> Iterator[Event]:
-        """Yield the log, from the event after this number on."""
-        while page := self.events_page(after, _PAGE):
+    def events(
+        self, after: int = 0, *, before: int | None = None, kinds: Sequence[str] = (), newest_first: bool = False
+    ) -> Iterator[Event]:
+        """Yield the log, from the event after this number on; the other parameters are those of `events_page`."""
+        while page := self.events_page(after, _PAGE, before=before, kinds=kinds, newest_first=newest_first):
             yield from page
-            after = page[-1].number
+            if newest_first:
+                before = page[-1].number
+            else:
+                after = page[-1].number
 
-    def events_page(self, after: int, limit: int) -> Events:
-        """Return up to `limit` events, from the one after this number on; a service gives 10,000 at most."""
+    def events_page(
+        self,
+        after: int,
+        limit: int,
+        *,
+        before: int | None = None,
+        kinds: Sequence[str] = (),
+        newest_first: bool = False,
+    ) -> Events:
+        """Return up to `limit` events of the log; a service gives 10,000 at most.
+
+        Parameters
+        ----------
+        after : int
+            Only events after the one of this number.
+        limit : int
+            How many at most.
+        before : int, optional
+            Only events before the one of this number.
+        kinds : sequence of str
+            Only events of these kinds, such as "corrected"; of all kinds by default.
+        newest_first : bool
+            Whether to begin at the end; then go on with `before` the last number of a page.
+        """
         last, most = checks.whole_number("after", after, 0), checks.whole_number("limit", limit, 1)
-        return self._backend.events_page(last, most)
+        return self._backend.events_page(last, most, selection(before, kinds, newest_first))
+
+    def changes(self, limit: int = 50, *, before: int | None = None, kinds: Sequence[str] = ()) -> Events:
+        """Return the latest events that are not about a unit, newest first: changes, notes, decisions.
+
+        However long the log is, this is quick. `before` is the number of the last event of the page before.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], reward_weight=0.8, seed=1)
+        >>> experiment.ask("ada").new
+        True
+        >>> experiment.change_weight(0.9, reason="b is clearly ahead")
+        >>> [(event.number, event.kind, event.details) for event in experiment.changes(1)]
+        [(3, 'weight_changed', {'reward_weight': 0.9, 'was': 0.8, 'reason': 'b is clearly ahead'})]
+        """
+        most = checks.whole_number("limit", limit, 1)
+        return self._backend.changes(most, selection(before, kinds))
 
     def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""

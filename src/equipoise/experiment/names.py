@@ -11,6 +11,7 @@ from equipoise.errors import InvalidInput, visible
 LONGEST_NAME = 200
 LONGEST_UNIT = 500
 LONGEST_REASON = 2_000
+LONGEST_NOTE = 5_000
 LARGEST_ATTRIBUTES = 10_000
 LARGEST_METADATA = 100_000
 """Limits in characters; a unit at four bytes per character still fits into a PostgreSQL index."""
@@ -53,6 +54,20 @@ def checked_text(what: str, value: Any, longest: int, *, trimmed: bool = True) -
         # 'a' and 'a ' look the same on a screen but would be two units.
         raise InvalidInput.of(what, f"must not begin or end with blanks; got {_short(ascii(value))}")
     return value
+
+
+def checked_lines(what: str, value: Any, longest: int) -> str:
+    r"""Return text of one line or several, checked like `checked_text`.
+
+    Examples
+    --------
+    >>> checked_lines("text", "We take 'prize'.\nIt costs more.", 500)
+    "We take 'prize'.\nIt costs more."
+    """
+    if type(value) is str and "\n" in value:
+        checked_text(what, value.replace("\n", " "), longest, trimmed=False)
+        return value
+    return checked_text(what, value, longest, trimmed=False)
 
 
 def refuse_dots(what: str, name: str) -> None:

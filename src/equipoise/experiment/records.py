@@ -141,8 +141,8 @@ class Event:
     number : int
         Position in the log of the experiment, from 1.
     kind : str
-        created, assigned, rewarded, counted, expired, corrected, paused, resumed, stopped, finished, arm_added,
-        arm_paused, arm_resumed, arm_retired, weight_changed, dial_changed or rebuilt.
+        created, assigned, rewarded, counted, expired, corrected, withdrawn, paused, resumed, stopped, finished,
+        arm_added, arm_paused, arm_resumed, arm_retired, weight_changed, dial_changed, described, noted or rebuilt.
     at : datetime
         Time of the event, in UTC.
     who : str or None
@@ -158,7 +158,7 @@ class Event:
     replaced : float or None
         The reward that left the estimates with this event.
     details : dict
-        Attributes of an assignment, reason of a correction, settings of a new experiment or a change.
+        Attributes of an assignment, reason of a correction or a change, settings of a new experiment or a change.
     reward_weight : float or None
         The weight that the policy solved for to decide this assignment; None where it was stated, or none was needed.
     """

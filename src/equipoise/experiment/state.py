@@ -1,6 +1,6 @@
 """The in-memory state of an experiment, all that the next decision needs, and the changes that events make to it.
 
-Also the cache of states per store, and the handlers of commands that change the experiment or its arms.
+Also the cache of states per store. The handlers of commands that change the experiment or its arms are in `changes`.
 """
 
 from __future__ import annotations
@@ -14,30 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from equipoise._types import FloatArray, IntArray
-from equipoise.errors import (
-    EnrolmentClosed,
-    EquipoiseError,
-    Hint,
-    InvalidInput,
-    RewardsHeld,
-    StoreMismatch,
-    TooFewRewards,
-    UnknownArm,
-    UnknownName,
-    WindowsOpen,
-)
-from equipoise.experiment.configuration import MOST_ARMS, Configuration, check_shares
+from equipoise.errors import EquipoiseError, Hint, InvalidInput, StoreMismatch, TooFewRewards, UnknownArm, UnknownName
+from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import kept_for_goal, settled_dial
+from equipoise.experiment.event_kinds import CHANGES_NOTHING, KINDS
 from equipoise.kernels import exact_digits, removes_exactly
 from equipoise.kernels.exact_digits import ExactSums
 from equipoise.stats import ArmStats
-from equipoise.store.schema import EVENT_COLUMNS, instant
-from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN, UNIT_EVENTS
+from equipoise.store.schema import EVENT_COLUMNS
+from equipoise.unit_lifecycle import COUNTERS, N_DEFAULTED, N_DROPPED, N_HELD, N_OVERDUE, N_WITHDRAWN
 
 if TYPE_CHECKING:
-    from equipoise.experiment import commands
-    from equipoise.experiment.transitions import Draft
     from equipoise.store import Store, Transaction
 
 log = logging.getLogger(__name__)
@@ -302,17 +290,6 @@ def keep_state(store: Store, experiment: int, state: State) -> None:
 
 _STATE_AFTER = {"paused": PAUSED, "resumed": ENROLLING, "stopped": STOPPED, "finished": FINISHED}
 _ARM_STATE_AFTER = {"arm_paused": PAUSED, "arm_resumed": ACTIVE, "arm_retired": RETIRED}
-KINDS = (
-    "created",
-    *UNIT_EVENTS,
-    *_STATE_AFTER,
-    "arm_added",
-    *_ARM_STATE_AFTER,
-    "weight_changed",
-    "dial_changed",
-    "rebuilt",
-)
-"""Every kind of event in a log."""
 
 
 def created_state(name: str, at: int, details: dict[str, Any]) -> State:
@@ -340,7 +317,7 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
         state.set_configuration(state.configuration.with_dial({"reward_weight": details["reward_weight"]}))
     elif kind == "dial_changed":
         state.set_configuration(state.configuration.with_dial(details["dial"]))
-    elif kind != "rebuilt":  # which makes other processes reload the tables, and changes nothing else
+    elif kind not in CHANGES_NOTHING:  # `rebuilt` makes other processes reload the tables
         raise InvalidInput(f"unknown kind of event {kind!r}; known are {', '.join(KINDS)}")
 
 
@@ -356,113 +333,6 @@ def _known(arm: int | None, n_arms: int) -> int:
     if arm is None or not 0 <= arm < n_arms:
         raise InvalidInput(f"an event names arm {arm}; there are {n_arms}")
     return arm
-
-
-def pause(draft: Draft, request: commands.Pause) -> None:
-    """Accept no new units for a while."""
-    draft.require_unfinished()
-    if draft.state.state == STOPPED:
-        raise EnrolmentClosed(f"experiment {draft.state.name!r} is stopped; there is nothing to pause")
-    if draft.state.state == ENROLLING:
-        _change(draft, "paused", request)
-
-
-def resume(draft: Draft, request: commands.Resume) -> None:
-    """Accept new units again."""
-    draft.require_unfinished()
-    if draft.state.state == STOPPED:
-        raise EnrolmentClosed(
-            f"experiment {draft.state.name!r} is stopped for good; only a paused one can be resumed",
-            hint="make a new experiment",
-        )
-    if draft.state.state == PAUSED:
-        _change(draft, "resumed", request)
-
-
-def stop(draft: Draft, request: commands.Stop) -> None:
-    """Accept no more new units."""
-    draft.require_unfinished()
-    if draft.state.state != STOPPED:
-        _change(draft, "stopped", request)
-
-
-def finish(draft: Draft, request: commands.Finish) -> None:
-    """Close the experiment; rewards within open windows would never be counted, so that takes `anyway`."""
-    if draft.state.state == FINISHED:
-        return
-    n_open = draft.state.n_open_windows
-    if n_open and not request.anyway:
-        n_held = int(draft.state.counters[N_HELD].sum())
-        held = f" and holds back {n_held:,} reward{'s' * (n_held != 1)}" if n_held else ""
-        last = instant(max([draft.last_window or 0, *(due_at for due_at, _ in draft.transition.put_pending)]))
-        raise (RewardsHeld if n_held else WindowsOpen)(
-            f"experiment {draft.state.name!r} has {n_open:,} unit{'s' * (n_open != 1)} whose window is open{held}; "
-            f"if it were finished now, their rewards would never be counted; the last window passes at "
-            f"{last:%Y-%m-%d %H:%M:%S} UTC",
-            hint=Hint.FINISH_ANYWAY,
-        )
-    _change(draft, "finished", request)
-
-
-def add_arm(draft: Draft, request: commands.AddArm) -> None:
-    """Add an arm."""
-    draft.require_unfinished()
-    state = draft.state
-    place = state.positions.get(request.name)
-    if place is not None:
-        arm_state, kept = state.arm_states[place], state.floors[place]
-        if (arm_state, kept) == (ACTIVE, float(request.floor)):
-            return  # a retry, by the caller or after a lost connection
-        but = f"with floor {kept:g}" if arm_state == ACTIVE else f"and it is {arm_state}"
-        raise InvalidInput(
-            f"experiment {state.name!r} has an arm {request.name!r} already, {but}", hint="a changed arm is a new arm"
-        )
-    if len(state.names) >= MOST_ARMS:
-        raise InvalidInput(f"an experiment can have {MOST_ARMS:,} arms at most")
-    floor = float(request.floor)
-    _check_kept(draft, [(ACTIVE, floor)])
-    _change(draft, "arm_added", request, arm=len(state.names), details={"name": request.name, "floor": floor})
-
-
-def pause_arm(draft: Draft, request: commands.PauseArm) -> None:
-    """Take an arm out of play."""
-    _change_arm(draft, "arm_paused", request, ACTIVE, PAUSED)
-
-
-def resume_arm(draft: Draft, request: commands.ResumeArm) -> None:
-    """Bring an arm back into play."""
-    _change_arm(draft, "arm_resumed", request, PAUSED, ACTIVE)
-
-
-def retire_arm(draft: Draft, request: commands.RetireArm) -> None:
-    """Take an arm out of play permanently."""
-    _change_arm(draft, "arm_retired", request, None, RETIRED)
-
-
-def change_weight(draft: Draft, request: commands.ChangeWeight) -> None:
-    """Change the policy's weight."""
-    draft.require_unfinished()
-    _turn(draft, request, {"reward_weight": float(request.reward_weight)})
-
-
-def change_dial(draft: Draft, request: commands.ChangeDial) -> None:
-    """Set the policy's dial in any way."""
-    draft.require_unfinished()
-    stated = request.stated()
-    goal = {name: stated[name] for name in ("half_width", "units") if name in stated}
-    _turn(draft, request, dial_from(draft.state, stated), {"goal": goal} if goal else {})
-
-
-def _turn(draft: Draft, request: commands.Change, dial: dict[str, Any], more: dict[str, Any] | None = None) -> None:
-    """Set the policy's dial; from one weight to another, the event is the one that there was before other dials."""
-    before, after = draft.state.configuration.dial, draft.state.configuration.with_dial(dial).dial
-    if before == after:
-        return
-    if set(before) == set(after) == {"reward_weight"}:
-        _change(draft, "weight_changed", request, details=after | {"was": before["reward_weight"]})
-    else:
-        _change(draft, "dial_changed", request, details={"dial": after, "was": before} | (more or {}))
-    draft.transition.configured = draft.state.n_events
 
 
 def dial_from(state: State, stated: dict[str, Any]) -> dict[str, Any]:
@@ -487,41 +357,3 @@ def dial_from(state: State, stated: dict[str, Any]) -> dict[str, Any]:
 def too_few_rewards(state: State) -> TooFewRewards:
     """Return the error for a call that needs an estimate of every arm in play."""
     return TooFewRewards(f"experiment {state.name!r} has too few rewards yet to estimate every arm in play")
-
-
-def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: str | None, after: str) -> None:
-    """Move an arm from one state to another; idempotent if it is there already."""
-    draft.require_unfinished()
-    arm = draft.state.position(request.name)
-    now = draft.state.arm_states[arm]
-    if now == after:
-        return
-    if now == RETIRED or (before is not None and now != before):
-        raise InvalidInput(
-            f"arm {request.name!r} is {now} and cannot become {after}", hint="a changed arm is a new arm: add one"
-        )
-    if after == ACTIVE:
-        _check_kept(draft, [(ACTIVE, draft.state.floors[arm])])
-    elif now == ACTIVE and draft.state.arm_states.count(ACTIVE) == 1:
-        raise InvalidInput(f"arm {request.name!r} is the last one in play", hint=Hint.PAUSE_OR_STOP)
-    _change(draft, kind, request, arm=arm)
-
-
-def _check_kept(draft: Draft, more: list[tuple[str, float]]) -> None:
-    """Raise if the floors of the arms in play would leave nothing for the policy to decide."""
-    arms = [*zip(draft.state.arm_states, draft.state.floors, strict=True), *more]
-    check_shares([floor for state, floor in arms if state == ACTIVE])
-
-
-def _change(
-    draft: Draft, kind: str, request: commands.Change, *, arm: int | None = None, details: dict[str, Any] | None = None
-) -> None:
-    """Apply a change to the experiment and log it, with its reason."""
-    if request.reason is not None:
-        details = (details or {}) | {"reason": request.reason}
-    draft.ahead.clear()
-    before = draft.state.tracked_from
-    checked_change(draft.state, lambda state: apply_change(state, kind, arm, details or {}))
-    draft.log(kind, request.who, arm=arm, details=details)
-    if draft.state.tracked_from is not before:
-        draft.transition.touched.update(range(len(draft.state.names)))

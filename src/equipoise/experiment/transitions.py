@@ -21,8 +21,7 @@ from equipoise.errors import (
     UnitWithdrawn,
     UnknownUnit,
 )
-from equipoise.experiment import commands
-from equipoise.experiment import state as changes
+from equipoise.experiment import changes, commands
 from equipoise.experiment.commands import Ask, Correct, Request, Tell, Withdraw
 from equipoise.experiment.event_log import Unit
 from equipoise.experiment.names import refuse_dots
@@ -42,6 +41,7 @@ def transition(
     requests: Sequence[commands.Request | EquipoiseError],
     now: int,
     last_window: int | None = None,
+    latest: Iterable[Sequence[Any]] = (),
 ) -> Transition:
     """Return the events, the next state and the results.
 
@@ -59,8 +59,12 @@ def transition(
         The time, in microseconds.
     last_window : int, optional
         When the last open window passes; only needed to finish.
+    latest : rows of the log
+        The latest event that is not about a unit, and the latest that changed the experiment, in the order of the log;
+        only needed for notes and for changes that expect no other.
     """
     draft = Draft(Transition(state.copy()), units, requests, now, last_window)
+    draft.latest.extend(latest)
     if state.state != FINISHED:
         for row in due:
             settle(draft, *row)
@@ -116,6 +120,8 @@ class Draft:
         """Index of the current command."""
         self.now = now
         self.last_window = last_window
+        self.latest: list[Sequence[Any]] = []
+        """The latest events that are not about a unit, as rows."""
         self.ahead: list[Decision] = []
         """Decisions taken ahead for the asks that follow, the next one last; discarded when anything else changes."""
         self.at = instant(now)
@@ -163,6 +169,8 @@ class Draft:
                 weight,
             )
         )
+        if name is None:
+            self.latest.append(self.transition.events[-1])
         position = arm if unit is None else unit.arm
         if position is not None:
             self.transition.touched.add(position)
@@ -387,4 +395,5 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.RetireArm: changes.retire_arm,
     commands.ChangeWeight: changes.change_weight,
     commands.ChangeDial: changes.change_dial,
+    commands.Note: changes.note,
 }

@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnitWithdrawn: 409,
     errors.EnrolmentClosed: 409,
     errors.ExperimentFinished: 409,
+    errors.StaleChange: 409,
     errors.TooFewRewards: 409,
     errors.VerificationFailed: 409,
     errors.StoreMismatch: 500,
@@ -52,7 +53,7 @@ HINT = "x-equipoise-hint"
 """Header with the code of the hint, from which the Python client chooses its own wording."""
 
 EVENT = "x-equipoise-event"
-"""Header with the number of the first event that differs, when a log does not verify."""
+"""Header with the number of the first event that differs, when a log does not verify, or of an unexpected change."""
 
 SAFE_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -121,7 +122,7 @@ def headers_for(error: EquipoiseError, status: int) -> dict[str, str]:
         headers[KIND] = "InvalidInput"
     if isinstance(error.hint, Hint):
         headers[HINT] = error.hint.code
-    if isinstance(error, errors.VerificationFailed) and error.event is not None:
+    if isinstance(error, (errors.VerificationFailed, errors.StaleChange)) and error.event is not None:
         headers[EVENT] = str(error.event)
     if status == 429:
         headers[KIND] = "NotAllowed"

@@ -23,7 +23,7 @@ from equipoise.service.streaming import export_pieces
 
 if TYPE_CHECKING:
     from equipoise.experiment.commands import Request
-    from equipoise.experiment.records import Assignment, ToldReward
+    from equipoise.experiment.records import Assignment, Event, ToldReward
     from equipoise.http_api import Endpoint
     from equipoise.service.api_keys import Key
     from equipoise.service.service import Service
@@ -216,17 +216,41 @@ def _history(experiment: Experiment, points: int) -> dict[str, Any]:
     return vars(found) | {"at": [when.isoformat() for when in found.at]}
 
 
-def _events(experiment: Experiment, after: int, limit: int) -> dict[str, Any]:
+def _events(
+    experiment: Experiment,
+    after: int,
+    limit: int,
+    newest_first: bool = False,
+    before: int | None = None,
+    kinds: str = "",
+) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"kinds": _kinds(kinds), "newest_first": newest_first}
+    if newest_first:
+        return _page(limit, before, lambda n, place: experiment.events_page(after, n, before=place, **chosen))
+    return _page(limit, after, lambda n, place: experiment.events_page(place or 0, n, before=before, **chosen))
+
+
+def _changes(experiment: Experiment, limit: int, before: int | None = None, kinds: str = "") -> dict[str, Any]:
+    wanted = _kinds(kinds)
+    return _page(limit, before, lambda n, place: experiment.changes(n, before=place, kinds=wanted))
+
+
+def _kinds(text: str) -> list[str]:
+    return text.split(",") if text else []
+
+
+def _page(limit: int, place: int | None, read: Callable[[int, int | None], list[Event]]) -> dict[str, Any]:
+    """Read events from a place in the log on, until there are enough, or their details are long enough."""
     found: list[dict[str, Any]] = []
     size = 0
     while len(found) < limit and size < MOST_DETAILS:
-        piece = experiment.events_page(after, min(_PIECE, limit - len(found)))
+        piece = read(min(_PIECE, limit - len(found)), place)
         if not piece:
             break
         found += [event.to_dict() for event in piece]
         size += sum(len(repr(event.details)) for event in piece)
-        after = piece[-1].number
-    return {"events": found, "next": after}
+        place = piece[-1].number
+    return {"events": found, "next": place or 0}
 
 
 def _report(experiment: Experiment, **given: Any) -> dict[str, Any]:
@@ -252,6 +276,7 @@ _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "erase": _erase,
     "history": _history,
     "events_page": _events,
+    "changes": _changes,
     "rebuild": _rebuild,
     "report": _report,
     "status": _status,

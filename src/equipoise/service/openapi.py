@@ -60,7 +60,10 @@ REASONS = {
 
 _ALWAYS = (400, 403, 408, 413, 415, 421, 431, 500, 503)
 _ERROR = {"description": "Class of the error in `equipoise.errors`.", "schema": {"type": "string"}}
-_EVENT = {"description": "First event that differs, if a log does not verify.", "schema": {"type": "integer"}}
+_EVENT = {
+    "description": "First event that differs, if a log does not verify; the event of an unexpected change.",
+    "schema": {"type": "integer"},
+}
 _RETRY = {"description": "Seconds to wait before sending it again.", "schema": {"type": "integer"}}
 _MORE_HEADERS = {409: {"X-Equipoise-Event": _EVENT}, 429: {"Retry-After": _RETRY}, 503: {"Retry-After": _RETRY}}
 _PATH = {
@@ -104,6 +107,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "finish": {"anyway": False},
     "change_weight": {"reward_weight": 0.9, "reason": "number lines are clearly ahead"},
     "change_dial": {"information_kept": 0.7, "information_about": "every-arm"},
+    "note": {"text": "The teacher of 4b was ill on Monday and Tuesday.", "kind": "note"},
     "add_arm": {"name": "blocks", "floor": 0.05},
     "pause_arm": {"reason": "its sheets have run out"},
     "resume_arm": {"reason": "there are new sheets"},
@@ -259,8 +263,9 @@ def _examples() -> dict[str, Any]:
         found["prices"]["positions"] = found["prices"]["positions"][:2]
         for verb in ("describe", "status", "compare", "report", "verify", "rebuild", "pause", "resume", "settle"):
             run(verb)
-        for verb in ("change_weight", "change_dial"):
+        for verb in ("change_weight", "change_dial", "note"):
             run(verb)
+        run("changes", data={"limit": 2})
         found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
         found["fidelity"] = json_data(fidelity_of(experiment.status(), {PLAN: _PLANNED}))
         run("add_arm")

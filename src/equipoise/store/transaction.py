@@ -219,6 +219,31 @@ class Transaction(ABC):
         """Return a page of the log, without the experiment column."""
         return self.execute(_EVENTS, experiment, after, limit)
 
+    def selected_events(
+        self,
+        experiment: int,
+        after: int,
+        before: int | None,
+        limit: int,
+        *,
+        kinds: Sequence[str] = (),
+        changes_only: bool = False,
+        newest_first: bool = False,
+    ) -> Sequence[Sequence[Any]]:
+        """Return events between two numbers, of some kinds or not about units, oldest or newest first."""
+        values: list[Any] = [experiment, after]
+        where = "experiment = ? AND number > ?"
+        if before is not None:
+            where += " AND number < ?"
+            values.append(before)
+        if changes_only:  # which has an index
+            where += " AND unit IS NULL"
+        if kinds:
+            where += f" AND kind IN ({', '.join('?' * len(kinds))})"
+        order = "number DESC" if newest_first else "number"
+        statement = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+        return self.execute(statement, *values, *kinds, limit)
+
     def keys(self) -> list[Key]:
         """Return all keys, oldest first."""
         return [Key(*row) for row in self.execute(_KEYS)]

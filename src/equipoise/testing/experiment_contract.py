@@ -239,6 +239,107 @@ class Life(ExperimentCase):
         experiment.verify()
         assert self.reopened(experiment).configuration == experiment.configuration
 
+    def test_a_change_can_expect_that_nothing_was_changed_meanwhile(self) -> None:
+        """It is refused with who changed what; notes and people do not count, nor does a repeat of the change."""
+        experiment = self.create()
+        experiment.change_weight(0.7, expected_change=1, reason="pie is ahead")
+        experiment.change_weight(0.7, expected_change=1)  # as after a lost answer
+        experiment.note("all is well")
+        experiment.ask_many(["a", "b"])
+        changes: list[Any] = [
+            lambda known: experiment.pause(expected_change=known),
+            lambda known: experiment.stop(expected_change=known),
+            lambda known: experiment.finish(expected_change=known),
+            lambda known: experiment.add_arm("cake", expected_change=known),
+            lambda known: experiment.pause_arm("pie", expected_change=known),
+            lambda known: experiment.retire_arm("pie", expected_change=known),
+            lambda known: experiment.change_weight(0.8, expected_change=known),
+            lambda known: experiment.change_dial(information_kept=0.8, expected_change=known),
+        ]
+        words = (f"since event 1: {self.author} set the weight to 0.7 (was 0.6): 'pie is ahead' (event 2", "changes")
+        for change in changes:
+            with refused(errors.StaleChange, *words) as caught:
+                change(1)
+            assert getattr(caught[0], "event", None) == 2
+            with refused(errors.InvalidInput, "expected_change"):
+                change(-1)
+        assert experiment.status().n_events == 5
+        experiment.pause(expected_change=2)
+        with refused(errors.StaleChange, "paused enrolment"):
+            experiment.resume(expected_change=5)
+        experiment.resume(expected_change=experiment.status().n_events)
+        experiment.verify()
+
+    def test_notes_and_decisions_stand_in_the_log(self) -> None:
+        """Also of a finished experiment; they change nothing, and a repeat at once is a retry."""
+        experiment = self.create()
+        self.play(experiment, 10)
+        before = experiment.status()
+        for _ in range(2):
+            experiment.note("the teacher was ill\non Monday")
+        experiment.note("we take 'pie'", "decision")
+        experiment.note("the teacher was ill\non Monday")
+        experiment.ask("later")
+        experiment.finish()
+        experiment.note("a note on the end")
+        experiment.note("a note on the end", "decision")
+        noted = [event for event in experiment.events() if event.kind == "noted"]
+        monday = {"text": "the teacher was ill\non Monday", "kind": "note"}
+        assert [event.details for event in noted] == [
+            monday,
+            {"text": "we take 'pie'", "kind": "decision"},
+            monday,
+            {"text": "a note on the end", "kind": "note"},
+            {"text": "a note on the end", "kind": "decision"},
+        ]
+        assert {event.who for event in noted} == {self.author}
+        assert [arm.mean for arm in experiment.status().arms] == [arm.mean for arm in before.arms]
+        wrong: list[tuple[Any, Any, str]] = [
+            ("", "note", "text"),
+            (" ", "note", "text"),
+            ("a\x00b", "note", "text"),
+            ("x" * 5_001, "note", "text"),
+            (5, "note", "text"),
+            ("fine", "wish", "kind"),
+        ]
+        for text, kind, word in wrong:
+            with refused(errors.InvalidInput, word):
+                experiment.note(text, kind)
+        experiment.verify()
+
+    def test_the_log_can_be_read_from_its_end_and_by_kind(self) -> None:
+        """Page by page, with nothing twice and nothing left out; changes by themselves."""
+        experiment = self.create()
+        self.play(experiment, 20)
+        experiment.pause(reason="a holiday")
+        experiment.resume()
+        self.play(experiment, 20, first=20, seed=2)
+        experiment.correct(next(e.unit for e in experiment.events() if e.kind == "rewarded") or "", 0.25, "misread")
+        experiment.note("half of the term is over")
+        log = list(experiment.events())
+        assert list(experiment.events(newest_first=True)) == log[::-1]
+        assert list(experiment.events(5, before=30)) == log[5:29]
+        assert list(experiment.events(5, before=30, newest_first=True)) == log[28:4:-1]
+        assert experiment.events_page(3, 4, newest_first=True) == log[:-5:-1]
+        for kinds in (["corrected"], ["rewarded", "noted"], ["paused", "resumed"], ["stopped"]):
+            chosen = [event for event in log if event.kind in kinds]
+            assert list(experiment.events(kinds=kinds)) == chosen
+            assert list(experiment.events(kinds=kinds, newest_first=True)) == chosen[::-1]
+            assert experiment.events_page(0, 1, kinds=kinds) == chosen[:1]
+            assert experiment.changes(kinds=kinds) == [event for event in chosen[::-1] if event.unit is None]
+        changes = [event for event in log[::-1] if event.unit is None]
+        assert [event.kind for event in changes] == ["noted", "resumed", "paused", "created"]
+        assert experiment.changes() == changes
+        assert experiment.changes(1) == changes[:1]
+        assert experiment.changes(2, before=changes[0].number) == changes[1:3]
+        assert experiment.events_page(0, 5, before=1) == experiment.events_page(len(log), 5) == []
+        with refused(errors.InvalidInput, "kinds", "'nonsense'", "corrected"):
+            experiment.changes(kinds=["nonsense"])
+        with refused(errors.InvalidInput, "kinds must be a list"):
+            experiment.events_page(0, 1, kinds="noted")
+        with refused(errors.InvalidInput, "before"):
+            experiment.events_page(0, 1, before=0)
+
     def test_a_weight_that_was_solved_for_is_logged_with_its_decision(self) -> None:
         """It moves with the estimates; forced decisions need none, nor do those of a stated weight."""
         experiment = self.create(policy=INFORMED)
