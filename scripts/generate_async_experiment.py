@@ -33,12 +33,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
+from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
@@ -51,6 +53,7 @@ from equipoise.experiment.records import (
     Prices,
     Report,
     Status,
+    Timeline,
     ToldReward,
     UnitPage,
     UnitStatus,

@@ -279,6 +279,25 @@ class PriceQuery(Struct):
     ) = UNSET
 
 
+class Periods(Struct):
+    """The periods of a timeline."""
+
+    every: Annotated[
+        Literal["hour", "6 hours", "day", "week"],
+        Meta(description="Length of a period; days begin at midnight in UTC, weeks on Mondays."),
+    ] = "day"
+    since: (
+        Annotated[
+            str,
+            Meta(
+                description="The period that this instant is in is the first one; by default that of the creation.",
+                examples=["2027-06-30T18:00:00Z"],
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class TriedDial(Struct):
     """The dial to try: `reward_weight`, `information_kept`, or `half_width` and `units`."""
 
@@ -505,6 +524,14 @@ Events = _answer(
 )
 _Counts, _Means = list[list[int]], list[list[float | None]]
 History = _as_object(records.History, number=list[int], assigned=_Counts, rewarded=_Counts, mean=_Means, std=_Means)
+_Delays = list[list[list[int]]]
+Timeline = _as_object(
+    records.Timeline,
+    **dict.fromkeys(("assigned", "rewarded", "corrected", "expired", "withdrawn"), _Counts),
+    **dict.fromkeys(("assigned_so_far", "counted_so_far", "answered", "matured", "missing"), _Counts),
+    **dict.fromkeys(("mean", "std", "share_given", "share_wanted"), _Means),
+    **dict.fromkeys(("old_enough", "rewarded_within"), _Delays),
+)
 Report = _nullable(records.Report)
 UnitPage = _as_object(records.UnitPage, units=_list(UnitStatus))
 UnitEvents = _answer("UnitEvents", "The events of a unit, in the order of the log.", events=_list(records.Event))
@@ -832,6 +859,15 @@ ENDPOINTS = (
         "Return counts and means at evenly spaced events, for charts.",
         query=Points,
         answer=History,
+        slow=True,
+    ),
+    _record(
+        "timeline",
+        f"{_EXPERIMENT}/timeline",
+        "Timeline of an experiment",
+        "Return what happened by period and arm: units, rewards, means, shares, delays and missing rewards.",
+        query=Periods,
+        answer=Timeline,
         slow=True,
     ),
     _record(

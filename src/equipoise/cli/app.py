@@ -12,6 +12,7 @@ from equipoise._version import __version__
 from equipoise.cli import analysis_commands as analysis
 from equipoise.cli import backup_commands as backups
 from equipoise.cli import change_commands as changes
+from equipoise.cli import course_commands as course
 from equipoise.cli import experiment_commands as experiments
 from equipoise.cli import plan_commands as plans
 from equipoise.cli import planning_commands as planning
@@ -37,6 +38,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "status": reports.status,
         "compare": analysis.compare,
         "report": analysis.report,
+        "timeline": course.timeline,
         "fidelity": reports.fidelity,
         "pause": changes.pause,
         "resume": changes.resume,

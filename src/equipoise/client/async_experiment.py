@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
+from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
@@ -22,6 +24,7 @@ from equipoise.experiment.records import (
     Prices,
     Report,
     Status,
+    Timeline,
     ToldReward,
     UnitPage,
     UnitStatus,
@@ -320,6 +323,20 @@ class AsyncRemoteExperiment:
     async def history(self, points: int = 100) -> History:
         """Return counts and means at evenly spaced events, for charts."""
         return await self._backend.history(checks.whole_number("points", points, 1, 100_000))
+
+    async def timeline(self, every: str = "day", since: datetime | str | None = None) -> Timeline:
+        """Return what happened by period and arm: units, rewards, means, shares, delays and missing rewards.
+
+        It is read from sums by hour that readers of a store keep beside its log, so it is quick for long logs too.
+
+        Parameters
+        ----------
+        every : {"hour", "6 hours", "day", "week"}
+            Length of a period; days begin at midnight in UTC, weeks on Mondays.
+        since : datetime or str, optional
+            The period that this instant is in is the first one; by default that of the creation.
+        """
+        return await self._backend.timeline(checked_period(every), checked_instant("since", since))
 
     async def what_if(
         self,

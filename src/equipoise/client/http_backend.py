@@ -11,6 +11,7 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cache, partial
 from typing import Any, cast, get_args, get_type_hints
 from urllib.parse import quote, urlencode
@@ -82,6 +83,10 @@ class HttpBackend:
     def history(self, points: int) -> Any:
         """Fetch the history."""
         return self._send("history", points=points)
+
+    def timeline(self, every: str, since: datetime | None) -> Any:
+        """Fetch the timeline."""
+        return self._send("timeline", every=every, **({} if since is None else {"since": since.isoformat()}))
 
     def what_if(self, dial: dict[str, Any]) -> Any:
         """Fetch a comparison with another dial."""
@@ -217,8 +222,8 @@ def _record(kind: type, data: Any) -> Any:
         return kind(**{name: msgspec.convert(data[name], hint) for name, hint in _hints(kind).items()})
     if kind is records.WhatIf:
         data = data | {name: _error(data, name) for name in ("error", "present_error")}
-    if kind is records.History:
-        return _history(data)
+    if kind in (records.History, records.Timeline):
+        return _with_arrays(kind, data)
     if kind is records.Report:
         data = _with_nan(kind, data)
     return msgspec.convert(data, kind)
@@ -242,14 +247,17 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _history(data: Any) -> records.History:
-    """Convert lists to arrays; null becomes NaN."""
+def _with_arrays(kind: Any, data: Any) -> Any:
+    """Convert data to a record with arrays; null becomes NaN."""
     import numpy as np
 
-    plain: Any = msgspec.convert(data, http_api.History)
-    number, assigned, rewarded = (np.array(rows, np.int64) for rows in (plain.number, plain.assigned, plain.rewarded))
-    mean, std = (np.array(rows, np.float64) for rows in (plain.mean, plain.std))
-    return records.History(plain.arms, number, plain.at, assigned, rewarded, mean, std)
+    plain: Any = msgspec.convert(data, getattr(http_api, kind.__name__))
+    types = {"IntArray": np.int64, "FloatArray": np.float64}
+    values = {name: getattr(plain, name) for name in kind.__annotations__}
+    for name, hint in kind.__annotations__.items():
+        if hint in types:
+            values[name] = np.array(values[name], types[hint])
+    return kind(**values)
 
 
 def _error(data: Any, name: str) -> float:

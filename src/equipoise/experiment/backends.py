@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
 from equipoise.errors import (
@@ -17,6 +18,7 @@ from equipoise.errors import (
     UnknownUnit,
 )
 from equipoise.experiment import commands
+from equipoise.experiment.checkpoints import kept_rollup
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
 from equipoise.experiment.fidelity import fidelity_of
@@ -26,6 +28,7 @@ from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_t
 from equipoise.experiment.prices import prices_of
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
+from equipoise.experiment.timeline import timeline_of
 from equipoise.experiment.transitions import MOST_SETTLED, Transition
 from equipoise.experiment.unit_lists import read_unit_events, read_unit_page
 from equipoise.store import Store, Transaction, open_store
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
         Prices,
         Report,
         Status,
+        Timeline,
         UnitPage,
         UnitStatus,
         Verification,
@@ -102,6 +106,9 @@ class Backend(Protocol):
 
     def history(self, points: int) -> History:
         """Return counts and means at up to `points` events."""
+
+    def timeline(self, every: str, since: datetime | None) -> Timeline:
+        """Return what happened in each period since an instant, or since the creation."""
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare another dial, as stated and checked, with the current one."""
@@ -258,6 +265,11 @@ class StoreBackend:
     def history(self, points: int) -> History:
         """Sum the log up to evenly spaced events."""
         return self._read(lambda transaction, state: read_history(transaction, self.number, state, points))
+
+    def timeline(self, every: str, since: datetime | None) -> Timeline:
+        """Add up the rollup, after bringing it up to date."""
+        with kept_rollup(self.store, self.number, self.name) as kept:
+            return timeline_of(kept, self.store.now(), every, since)
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare two dials on the present estimates."""

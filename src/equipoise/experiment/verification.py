@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from equipoise import kernels
 from equipoise._types import FloatArray
 from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
+from equipoise.experiment.checkpoints import checkpoint_of, write_rollup
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.hash_chain import append_events, verify_chain
 from equipoise.experiment.records import Verification
+from equipoise.experiment.rollup import HOUR, VERSION, Rollup, rollup_of_log
 from equipoise.experiment.state import ENROLLING, State, apply_change, created_state
 from equipoise.kernels import exact_digits, log_replay
 from equipoise.stats import ArmStats
@@ -44,6 +47,7 @@ def verify(transaction: Transaction, experiment: int, name: str) -> Verification
     started = time.perf_counter()
     replay = Replay(name, compare=True).read(transaction, experiment)
     compare_tables(transaction, experiment, replay)
+    compare_rollups(transaction, experiment, replay)
     chain = verify_chain(transaction, experiment)
     _verify_assignments(transaction, experiment, replay, chain.n_unit_events)
     n_chained = replay.n_events - transaction.chained_from(experiment)
@@ -90,6 +94,27 @@ def compare_tables(transaction: Transaction, experiment: int, replay: Replay) ->
     _compare_heads(transaction, experiment, replay)
     _compare_arms(transaction, experiment, replay)
     _compare_pending(transaction, experiment, replay)
+
+
+def compare_rollups(transaction: Transaction, experiment: int, replay: Replay) -> None:
+    """Compare the sums by hour with the log, up to where they reach; raise `VerificationFailed` if they differ."""
+    checkpoint = transaction.checkpoint(experiment)
+    if checkpoint is None or checkpoint.version != VERSION:
+        return  # nobody reads them
+    head = transaction.head(experiment, checkpoint.event)
+    if checkpoint.event > replay.n_events or checkpoint.hash != head.seen_hash:
+        _differ("the event that the sums by hour reach", replay.n_events, checkpoint.event)
+    expected = rollup_of_log(transaction, experiment, replay.state.configuration, checkpoint.event)
+    mark = expected.mark._replace(hash=checkpoint.hash)
+    wanted = checkpoint_of(mark, checkpoint.saved_at)
+    if checkpoint != wanted:
+        _differ("the checkpoint of the sums by hour", tuple(wanted), tuple(checkpoint))
+    saved = Rollup(replay.state.configuration).load(transaction, experiment, mark)
+    for right, found in zip_longest(expected.all_rows(), saved.all_rows()):
+        if right != found:
+            hour, arm = (right or found or (0, 0))[:2]
+            when = schema.instant(hour * HOUR)
+            _differ(f"the sums of arm {arm} in the hour of {when:%Y-%m-%d %H:%M}", right, found)
 
 
 def _compare_heads(transaction: Transaction, experiment: int, replay: Replay) -> None:
@@ -412,6 +437,7 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
     last = transaction.last_hash(experiment)
     try:
         compare_tables(transaction, experiment, replay)
+        compare_rollups(transaction, experiment, replay)
         if transaction.head(experiment).hash == last:
             return False
     except VerificationFailed:
@@ -436,6 +462,9 @@ def rebuild(transaction: Transaction, experiment: int, name: str, now: int, who:
             if pending:
                 transaction.put(schema.pending, experiment, pending)
     transaction.advance(experiment, state.state, state.n_events, state.n_decisions, state.hash)
+    rollup = rollup_of_log(transaction, experiment, state.configuration, state.n_events)
+    checkpoint = checkpoint_of(rollup.mark._replace(hash=state.hash), now)
+    write_rollup(transaction, experiment, rollup, checkpoint, everything=True)
     return True
 
 

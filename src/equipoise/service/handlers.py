@@ -216,6 +216,12 @@ def _history(experiment: Experiment, points: int) -> dict[str, Any]:
     return vars(found) | {"at": [when.isoformat() for when in found.at]}
 
 
+def _timeline(experiment: Experiment, **given: Any) -> dict[str, Any]:
+    """Return the timeline as data; arrays stay arrays, since they may be large."""
+    found = experiment.timeline(**given)
+    return vars(found) | {"at": found.at.isoformat(), "start": [start.isoformat() for start in found.start]}
+
+
 def _events(
     experiment: Experiment,
     after: int,
@@ -280,6 +286,7 @@ _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "rebuild": _rebuild,
     "report": _report,
     "status": _status,
+    "timeline": _timeline,
 }
 """Verbs whose answer is not simply the record that the method returns."""
 

@@ -32,6 +32,8 @@ class Database(ABC):
     """Whether different experiments can be written concurrently."""
     by_unit = ""
     """Index hint to put after the table `events` in a query by unit."""
+    by_change = ""
+    """The same in a query for the events without a unit."""
     checks_clock = True
     """Whether to compare the machine's clock with the server's; not for a store with a clock of the caller's own."""
 

@@ -83,6 +83,7 @@ class SQLiteDatabase(Database):
     attempts = 5  # five minutes for one lock: after that, something else is wrong
     # Without a hint, SQLite may scan the whole log, which it assumes to be ten events long.
     by_unit = "INDEXED BY one_event_of_a_kind_per_unit"
+    by_change = "INDEXED BY changes_of_an_experiment"
 
     def _new_locks(self) -> None:
         super()._new_locks()

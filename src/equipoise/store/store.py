@@ -89,6 +89,8 @@ class Store:
 
         It belongs to `equipoise.experiment.state`; it is here to end with the store. Never mutate a state in it.
         """
+        self.rollups: dict[tuple[int, int], Any] = {}
+        """Cache of `equipoise.experiment.checkpoints`: the sums by hour of each experiment, by process and number."""
         self._clock = clock or _utc_now
         database.checks_clock = clock is None
         weakref.finalize(self, database.close)  # if it is never closed
@@ -183,6 +185,7 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.states.clear()
+        self.rollups.clear()
         self.database.close()
 
     def __enter__(self) -> Self:

@@ -74,6 +74,18 @@ class Session(NamedTuple):
     expires_at: int
 
 
+class Checkpoint(NamedTuple):
+    """How far the rollups of an experiment reach; instants are in microseconds."""
+
+    version: int
+    event: int
+    hash: bytes | None
+    saved_at: int
+    centre: float | None
+    last_assigned_at: int | None
+    last_rewarded_at: int | None
+
+
 HEAD = """
 SELECT id, name, state, configured, n_events, n_decisions, hash,
     (SELECT hash FROM events WHERE experiment = ? AND number = ?)
@@ -86,6 +98,12 @@ _DUE = (
     "ORDER BY due_at, decision LIMIT ?"
 )
 _N_DUE = "SELECT arm, count(*) FROM pending WHERE experiment = ? AND due_at <= ? AND reward IS NULL GROUP BY arm"
+_CHANGES = """
+SELECT number, kind, at, arm, details FROM events {by_change}
+WHERE experiment = ? AND unit IS NULL AND number > ? AND number <= ? ORDER BY number
+"""
+_CHECKPOINT = f"SELECT {', '.join(Checkpoint._fields)} FROM checkpoints WHERE experiment = ?"  # noqa: S608
+_LEASE = "SELECT holder, expires_at FROM leases WHERE experiment = ? AND name = ?"
 _EVENTS = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608
 _FORGET = sa.text("DELETE FROM pending WHERE experiment = :experiment AND due_at = :due AND decision = :of")
 _CONFIGURE = "UPDATE experiments SET configuration = ?, configured = ? WHERE id = ?"
@@ -236,13 +254,25 @@ class Transaction(ABC):
         if before is not None:
             where += " AND number < ?"
             values.append(before)
-        if changes_only:  # which has an index
+        index = ""
+        if changes_only:
             where += " AND unit IS NULL"
+            index = self.database.by_change
         if kinds:
             where += f" AND kind IN ({', '.join('?' * len(kinds))})"
         order = "number DESC" if newest_first else "number"
-        statement = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
+        columns = ", ".join(EVENT_COLUMNS)
+        statement = f"SELECT {columns} FROM events {index} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608
         return self.execute(statement, *values, *kinds, limit)
+
+    def changes(self, experiment: int, after: int, last: int) -> Sequence[Sequence[Any]]:
+        """Return number, kind, time, arm and details of the events without a unit, after one up to another."""
+        return self.execute(_CHANGES.format(by_change=self.database.by_change), experiment, after, last)
+
+    def checkpoint(self, experiment: int) -> Checkpoint | None:
+        """Return how far the rollups of an experiment reach, if it has any."""
+        rows = self.execute(_CHECKPOINT, experiment)
+        return Checkpoint(*rows[0]) if rows else None
 
     def keys(self) -> list[Key]:
         """Return all keys, oldest first."""
@@ -286,6 +316,19 @@ class Transaction(ABC):
         for table in (schema.pending, schema.events, schema.arms, *schema.BESIDE_THE_LOG):
             self.execute(f"DELETE FROM {table.name} WHERE experiment = ?", experiment)  # noqa: S608
         self.execute("DELETE FROM experiments WHERE id = ?", experiment)
+
+    def take_lease(self, experiment: int, name: str, holder: str, now: int, expires_at: int) -> bool:
+        """Take a lease that is free, expired or the holder's own; return False if another holder has it."""
+        found = self.execute(_LEASE, experiment, name)
+        if found and found[0][0] != holder and found[0][1] > now:
+            return False
+        self.put(schema.leases, experiment, [(name, holder, expires_at)])
+        return True
+
+    def forget_rollups(self, experiment: int) -> None:
+        """Delete the rollups of an experiment, with their checkpoint."""
+        for table in (schema.rollups, schema.checkpoints):
+            self.execute(f"DELETE FROM {table.name} WHERE experiment = ?", experiment)  # noqa: S608
 
     def forget_pending(self, experiment: int, keys: Sequence[tuple[int, int]]) -> None:
         """Delete pending rows, by due time and decision."""

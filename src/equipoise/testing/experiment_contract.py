@@ -584,6 +584,12 @@ class Reports(ExperimentCase):
         assert math.isclose(sum(arm.actual_share or 0 for arm in status.arms), 1)
         json.dumps(status.to_dict(), allow_nan=False)
         assert experiment.configuration.metadata == {"school": "Müller"}
+        timeline = experiment.timeline(every="hour", since=status.created_at)
+        assert timeline.assigned_so_far[-1].tolist() == [arm.assigned for arm in status.arms]
+        assert timeline.counted_so_far[-1].tolist() == [arm.rewarded for arm in status.arms]
+        assert np.allclose(timeline.mean[-1], [arm.mean or 0 for arm in status.arms], rtol=1e-12)
+        assert np.allclose(timeline.share_wanted[-1], [arm.target_share or 0 for arm in status.arms], rtol=1e-9)
+        assert (timeline.event, len(timeline.start)) == (status.n_events, len(timeline.assigned))
         history = experiment.history(points=7)
         assert history.number[-1] == status.n_events
         assert len(history.number) <= 7

@@ -1,0 +1,122 @@
+"""Records of how experiments go over time: the timeline, the pace and forecasts of one, and the progress of all."""
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from equipoise import checks
+from equipoise.errors import InvalidInput
+
+if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only timelines use it
+    from equipoise._types import FloatArray, IntArray
+
+DELAY_NAMES = ("1h", "6h", "1d", "3d", "7d")
+"""Delays within which a timeline counts rewards."""
+PERIODS = {"hour": 1, "6 hours": 6, "day": 24, "week": 168}
+"""Lengths of the periods of a timeline, in hours."""
+
+
+def checked_period(every: Any) -> str:
+    """Return the name of a period."""
+    return checks.one_of("every", every, tuple(PERIODS))
+
+
+def checked_instant(name: str, value: Any) -> datetime | None:
+    """Return an instant given as a datetime with a zone or as ISO 8601 text; None stays None.
+
+    Examples
+    --------
+    >>> checked_instant("since", "2027-06-30T18:00:00+02:00").isoformat()
+    '2027-06-30T16:00:00+00:00'
+    """
+    if value is None:
+        return None
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if not isinstance(found, datetime) or found.tzinfo is None:
+            raise ValueError("no zone")
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        expected = "must be an instant with a zone, such as 2027-06-30T18:00:00+02:00"
+        raise InvalidInput.of(name, expected, value) from None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """An experiment over time, by period and arm; periods begin at full hours, midnights or Mondays in UTC.
+
+    Attributes
+    ----------
+    name, every : str
+        The experiment, and the length of a period.
+    at : datetime
+        When it was read, in UTC.
+    event : int
+        The last event in it.
+    arms : tuple of str
+        Names of the arms.
+    start : tuple of datetime
+        Beginning of each period.
+    assigned, rewarded, corrected, expired, withdrawn : int array (periods, arms)
+        What happened in the period: units assigned, rewards reported, rewards corrected, windows that passed without a
+        reward, units withdrawn.
+    assigned_so_far, counted_so_far : int array (periods, arms)
+        Units assigned, and rewards in the estimates, at the end of the period.
+    mean, std : float array (periods, arms)
+        Of the rewards in the estimates at the end of the period, as reported; NaN where there are too few.
+    share_given : float array (periods, arms)
+        Share of the units of the period that the arm got; NaN without units.
+    share_wanted : float array (periods, arms)
+        Share that the policy steered towards at the end of the period, floors included; NaN if it had none.
+    answered : int array (periods, arms)
+        Of the units assigned in the period, those with a reward by now.
+    matured, missing : int array (periods, arms)
+        Of the units assigned in the period, those whose window has passed; of these, those without a reward within it,
+        except units that were withdrawn without one. Zero in experiments without a window.
+    delays : tuple of str
+        Delays after the assignment: 1 hour, 6 hours, 1, 3 and 7 days.
+    old_enough, rewarded_within : int array (periods, arms, delays)
+        Of the units assigned in the period, those that were assigned at least that long ago; of these, those rewarded
+        within the delay.
+    """
+
+    name: str
+    every: str
+    at: datetime
+    event: int
+    arms: tuple[str, ...]
+    start: tuple[datetime, ...]
+    assigned: "IntArray"
+    rewarded: "IntArray"
+    corrected: "IntArray"
+    expired: "IntArray"
+    withdrawn: "IntArray"
+    assigned_so_far: "IntArray"
+    counted_so_far: "IntArray"
+    mean: "FloatArray"
+    std: "FloatArray"
+    share_given: "FloatArray"
+    share_wanted: "FloatArray"
+    answered: "IntArray"
+    matured: "IntArray"
+    missing: "IntArray"
+    delays: tuple[str, ...]
+    old_enough: "IntArray"
+    rewarded_within: "IntArray"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the timeline as plain data that JSON can hold; NaN is None."""
+        data: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "tolist"):
+                value = _plain(value.tolist())
+            data[field.name] = value
+        return data | {"at": self.at.isoformat(), "start": [start.isoformat() for start in self.start]}
+
+
+def _plain(rows: Any) -> Any:
+    if isinstance(rows, list):
+        return [_plain(row) for row in rows]
+    return None if rows != rows else rows
