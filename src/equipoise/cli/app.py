@@ -61,7 +61,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "restore": backups.restore,
         "upgrade": experiments.upgrade,
     },
-    "Service": {"serve": service.serve},
+    "Service": {"serve": service.serve, "console": service.console},
 }
 """Every command by its heading, in the order of the help text."""
 GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from equipoise.service.api_keys import Key
     from equipoise.store import Store
 
+ConsoleHours = Annotated[
+    float, option("--console-hours", "Console", "HOURS", "How long somebody stays signed in to the console.")
+]
+
 
 def serve(
     store: DatabaseUrl = DEFAULT_STORE,
@@ -68,6 +72,8 @@ def serve(
     wait: Annotated[
         float, option("--wait", "Limits", "TIME", "How long a request may wait for the store.", parser=SECONDS)
     ] = 8.0,
+    no_console: Annotated[bool, option("--no-console", "Console", None, "Serve no pages, only the API.")] = False,
+    console_hours: ConsoleHours = 12.0,
 ) -> None:
     """Serve the experiments of a store over HTTP, for programs in any language; Ctrl-C ends it."""
     from equipoise.service.server import serve as run
@@ -89,8 +95,34 @@ def serve(
         units_per_request=most_units,
         wait_seconds=wait,
         drain_seconds=drain,
+        console=not no_console,
+        console_hours=console_hours,
     )
     run(store, create=new, host=host, port=port, workers=workers, settings=settings, log_format=log_format, say=note)
+
+
+def console(
+    store: DatabaseUrl = DEFAULT_STORE,
+    host: Annotated[str, option("--host", "Server", "ADDRESS", "Where to listen.")] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", help="0 for any that is free.", min=0, max=65_535, rich_help_panel="Server"
+        ),
+    ] = 8001,
+    open_: Annotated[
+        bool, option("--open", "Server", None, "No keys: everybody on this machine may do everything.")
+    ] = False,
+    console_hours: ConsoleHours = 12.0,
+) -> None:
+    """Serve the console alone, pages without the API, from another process or machine than the service."""
+    from equipoise.service.server import serve as run
+    from equipoise.service.settings import Settings
+
+    if store.startswith(("http:", "https:")):
+        raise InvalidInput("--store must be a database to show; got the address of a service", hint=f"open {store}")
+    settings = Settings(open=open_, api=False, console_hours=console_hours)
+    run(store, host=host, port=port, workers=1, settings=settings, log_format="text", say=note)
 
 
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As listed; the first part of the key will do.")]

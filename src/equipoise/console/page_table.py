@@ -93,7 +93,11 @@ PAGES: tuple[Page, ...] = (
 )
 """All pages; a page more is a row here."""
 
-DATA: tuple[Data, ...] = (Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),)
+DATA: tuple[Data, ...] = (
+    Data(path="list.csv", read=experiment_list.as_csv),
+    Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
+    Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),
+)
 """All data; a chart more is a row here."""
 
 

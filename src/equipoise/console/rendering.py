@@ -78,6 +78,7 @@ class Frame:
     status: Status | None = None
     event: int | None = None
     request_id: str | None = None
+    has_api: bool = True
     version: str = __version__
     themes: tuple[str, ...] = THEMES
     pressed: Mapping[str, str] = field(default_factory=lambda: _PRESSED)
@@ -92,7 +93,8 @@ class Frame:
 class Renderer:
     """Renders pages; one for a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_api: bool = True) -> None:
+        self._has_api = has_api
         self.static = StaticFiles()
         self._slots = Slots(*(f"slot-{secrets.token_hex(16)}" for _ in Slots._fields))
         self._kept: OrderedDict[Any, tuple[float, int, str]] = OrderedDict()
@@ -173,6 +175,7 @@ class Renderer:
             change="",
             static=self.static.address,
             vega=self.static.vega_address,
+            has_api=self._has_api,
             now=now,
             request_id=request_id,
         )
@@ -211,6 +214,7 @@ class Renderer:
             change=visit.change,
             static=self.static.address,
             vega=self.static.vega_address,
+            has_api=self._has_api,
             now=visit.now,
             tabs=tabs,
             name=name,

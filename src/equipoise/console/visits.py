@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from equipoise.http_api import ADMINS, READERS
 
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from equipoise.experiment import Experiment, Status
     from equipoise.experiment.records import ExperimentSummary
     from equipoise.store import Store
+
+
+Result = TypeVar("Result")
+
+
+class Remember(Protocol):
+    """Remembers what was read of experiments until their next event."""
+
+    def __call__(self, what: str, experiment: Experiment, read: Callable[[], Result], /) -> Result:
+        """Return what `read` returns, or what it returned under this name if nothing has happened since."""
+
+
+class Download(NamedTuple):
+    """A file to keep, which a row of data returns instead of JSON."""
+
+    content_type: str
+    body: bytes
+    name: str
 
 
 class Viewer(NamedTuple):
@@ -65,6 +83,10 @@ class Visit:
         Returns the experiments that the viewer may see.
     address : str
         Of the service as the browser knows it, for examples: scheme and host.
+    open : function
+        Returns an experiment by its name, on pages about several of them; only names from `listed`.
+    remember : function
+        Returns what a function reads of an experiment, or what it read before if nothing has happened since.
     spend : function
         Counts units towards the limits of the viewer's key: call ``spend("units", 1)`` before assigning.
     """
@@ -81,6 +103,8 @@ class Visit:
     listed: Callable[[], list[ExperimentSummary]] = list
     address: str = ""
     spend: Callable[[str, int], None] = lambda _what, _number: None
+    open: Callable[[str], Experiment] = lambda name: _nothing(name)
+    remember: Remember = lambda _what, _experiment, read: read()
 
     def create(self, name: str, **settings: Any) -> Experiment:
         """Create an experiment in the viewer's name, with the arguments of `Experiment.create`."""
@@ -140,3 +164,7 @@ class Redirect:
     """Where to go after a change: an address below the console, percent-encoded, such as ``e/messages?done=paused``."""
 
     to: str
+
+
+def _nothing(name: str) -> Experiment:
+    raise AssertionError(f"this visit opens no experiment, not {name!r}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from equipoise.service.console_routes import Console
-    from equipoise.service.dispatch import Application, Receive, Scope, Send
+    from equipoise.service.dispatch import Application, Receive, Route, Scope, Send
     from equipoise.service.service import Service
     from equipoise.store import Store
 
@@ -48,14 +48,31 @@ def create_app(store: Store, settings: Settings | None = None) -> Application:
 
     service = Service(store, settings or Settings())
     api = [*handlers.routes(), *openapi.pages()]
-    routes = api if service.settings.api else [one for one in api if one.endpoint.path in OPERATIONS_ALONE]
+    routes = api if service.settings.api else [*(one for one in api if one.endpoint.path in OPERATIONS_ALONE), _home()]
     app = Middleware(service, Router(routes), _lifespan(service), _console(service))
     return Cors(app, service.settings.cors_origins) if service.settings.cors_origins else app
+
+
+def _home() -> Route:
+    """Return the route that leads from the root of a service without the API to the console."""
+    from equipoise.http_api import PUBLIC, Endpoint
+    from equipoise.service.dispatch import Answer, Exchange, Route
+
+    async def home(_service: Service, _exchange: Exchange) -> Answer:
+        return Answer(303, b"", {"location": "console/"})
+
+    return Route(Endpoint(verb="", method="GET", path="/", roles=PUBLIC, tag="", summary="", text=""), home)
 
 
 def has_console(settings: Settings) -> bool:
     """Return whether the console is served: if it is wanted, and the package that its templates need is installed."""
     return settings.console and find_spec("jinja2") is not None
+
+
+def require_console() -> None:
+    """Raise `MissingExtra` unless the package that the console needs is installed."""
+    if find_spec("jinja2") is None:
+        raise MissingExtra("the console needs the package jinja2", hint="pip install 'equipoise[console]'")
 
 
 def _console(service: Service) -> Console | None:

@@ -21,10 +21,11 @@ from urllib.parse import parse_qsl, quote
 import msgspec
 
 from equipoise.console.error_pages import Link, SignInView, error_view
+from equipoise.console.memory import Memory
 from equipoise.console.page_table import DATA, PAGES, Data, Page, home, match
 from equipoise.console.rendering import THEMES, Renderer, Slots
 from equipoise.console.vega_bundle import zipped_bundle
-from equipoise.console.visits import Redirect, Shown, Viewer, Visit
+from equipoise.console.visits import Download, Redirect, Shown, Viewer, Visit
 from equipoise.errors import EquipoiseError, InvalidInput, NotAllowed, NotAuthenticated, StoreChanged, UnknownExperiment
 from equipoise.experiment import Experiment
 from equipoise.http_api import READERS
@@ -93,7 +94,8 @@ class Console:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._sessions = Sessions(service.store, service.keys, 3600 * service.settings.console_hours)
-        self._renderer = Renderer()
+        self._renderer = Renderer(has_api=service.settings.api)
+        self._memory = Memory()
         self._threads = Threads("equipoise-console", _N_THREADS, _MOST)
         self._bundling = Threads("equipoise-bundle", 1, 64)
         service.more_threads += [self._threads, self._bundling]
@@ -224,6 +226,8 @@ class Console:
             listed=partial(_listed, self._service, key),
             address=f"{'https' if request.is_secure else 'http'}://{request.host.decode('latin-1')}",
             spend=partial(_spend, self._service, key),
+            open=lambda of: self._service.experiment(of, key),
+            remember=self._memory.remember,
         )
 
     def _experiment(self, name: str, key: Key) -> Experiment:
@@ -284,7 +288,12 @@ class Console:
             if visit.query.get("after") == str(event):
                 return Answer(204, b"", _HEADERS)
             return Answer(200, msgspec.json.encode({"event": event}), _HEADERS)
-        return Answer(200, msgspec.json.encode(row.read(visit)), _HEADERS)
+        found_data = row.read(visit)
+        if isinstance(found_data, Download):
+            named = f'attachment; filename="{found_data.name}"'
+            headers = {"content-type": found_data.content_type, "content-disposition": named}
+            return Answer(200, found_data.body, _HEADERS | headers)
+        return Answer(200, msgspec.json.encode(found_data), _HEADERS)
 
     def _event(self, visit: Visit) -> int:
         """Return the number of the last event; of all experiments together, the number of their events."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from equipoise._version import __version__
 from equipoise.errors import Hint, InvalidInput, StoreError, StoreUnavailable
 from equipoise.service import logs
-from equipoise.service.asgi import create_app, require_extra
+from equipoise.service.asgi import create_app, has_console, require_console, require_extra
 from equipoise.service.processes import (
     LOG_FORMAT,
     SETTINGS,
@@ -52,6 +52,8 @@ def serve(
     With `create`, a store is created where there is none.
     """
     require_extra()
+    if not settings.api:
+        require_console()
     if settings.open and not is_loopback(host):
         raise InvalidInput(
             f"a service without keys may listen on this machine only; got host {host}",
@@ -77,7 +79,12 @@ def _run(listening: socket.socket, where: str, workers: int, settings: Settings,
 
     def say_where() -> None:
         say(f"Equipoise {__version__} listens on {where}; Ctrl-C ends it")
-        say(f"documentation: {where}/docs")
+        if settings.api:
+            say(f"documentation: {where}/docs")
+        if has_console(settings):
+            say(f"console: {where}/console/")
+        elif settings.console:
+            say("no console: it needs the package jinja2; pip install 'equipoise[console]'")
 
     if workers == 1:
         say_where()
