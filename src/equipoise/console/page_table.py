@@ -14,6 +14,7 @@ from equipoise.console import (
     experiment_acts,
     experiment_list,
     experiment_settings,
+    new_experiment,
     overview,
     people,
     words,
@@ -72,6 +73,10 @@ class Data:
 
 PAGES: tuple[Page, ...] = (
     Page(path="", show=experiment_list.show, is_cached=False),
+    *(
+        Page(path=step.path, show=new_experiment.show, roles=ADMINS, act=act, is_cached=False)
+        for step, act in zip(new_experiment.STEPS, (*4 * (None,), new_experiment.act), strict=True)
+    ),
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
     Page(path="e/{name}", show=overview.show, tab="Overview"),
     Page(path="e/{name}/compare", show=comparison.show, tab="Compare"),

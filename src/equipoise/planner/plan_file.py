@@ -174,7 +174,7 @@ def plan_text(plan: Plan) -> str:
     """Return a plan as TOML."""
     tables = plan.tables()
     arms, ways = tables.pop("arms"), tables.pop("ways")
-    lines = [f"{key} = {_toml(value)}" for key, value in tables.items() if not isinstance(value, dict)]
+    lines = [f"{key} = {toml_value(value)}" for key, value in tables.items() if not isinstance(value, dict)]
     for name in ("people",):
         lines += _table(f"[{name}]", tables.pop(name))
     for arm in arms:
@@ -193,7 +193,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def _table(head: str, table: Mapping[str, Any]) -> list[str]:
-    return ["", head, *(f"{_key(key)} = {_toml(value)}" for key, value in table.items())] if table else []
+    return ["", head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in table.items())] if table else []
 
 
 def _short_ways(ways: tuple[Way, ...]) -> dict[str, Any] | None:
@@ -231,12 +231,13 @@ def _dial(way: Way, name: str) -> Any:
     return getattr(way.policy, name, None)
 
 
-def _key(key: str) -> str:
+def toml_key(key: str) -> str:
+    """Return a key in TOML."""
     is_bare = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
     return key if is_bare else json.dumps(key, ensure_ascii=False)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """Return a value in TOML, from which the same value is read."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -249,7 +250,7 @@ def _toml(value: Any) -> str:
             return "inf" if value > 0 else "-inf"
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {_toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{toml_key(key)} = {toml_value(one)}" for key, one in value.items()) + "}"
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(one) for one in value) + "]"
+        return "[" + ", ".join(toml_value(one) for one in value) + "]"
     return str(value)
