@@ -31,6 +31,8 @@ def live_prices_chart(
     most_times: float = 6.0,
     gain_title: str = "gain per 100 people",
     people_title: str = "times as many people until every arm is as well known",
+    position_title: str = "weight",
+    place_to_look_at: str = "",
     width: int = WIDTH,
 ) -> Chart:
     """Draw what every position of the dial gains against how many times as many people it takes.
@@ -45,6 +47,10 @@ def live_prices_chart(
         Positions that take more people than this are left out.
     gain_title, people_title : str
         What the axes show.
+    position_title : str
+        What `weight` is, where it is no weight.
+    place_to_look_at : str
+        Name of an empty data set, with fields `times` and `gain`, whose point a script moves.
     width : int
         Pixels of the chart.
 
@@ -85,17 +91,22 @@ def live_prices_chart(
     }
     y = {"field": "gain", "type": "quantitative", "title": gain_title, "axis": {"tickCount": 5, "format": "+.2~f"}}
     tooltip = [
-        {"field": "weight", "type": "quantitative", "format": ".3~f"},
+        {"field": "weight", "type": "quantitative", "title": position_title, "format": ".3~f"},
         {"field": "gain", "type": "quantitative", "format": "+.1f"},
         {"field": "times", "type": "quantitative", "title": "times as many people", "format": ".2f"},
     ]
+    if place_to_look_at:  # an empty data set has no extent
+        ends = [end for row in rows for end in (row["low"], row["high"], row["gain"]) if end is not None]
+        y["scale"] = {"domain": [min(ends), max(ends)], "nice": True}
     encoding = {"x": x, "y": y}
     layers: list[dict[str, Any]] = []
     if low < FREE < high:
         free = {"x": {"datum": low - edge, "type": "quantitative"}, "x2": {"datum": FREE}}
-        layers.append({"mark": {"type": "rect", **STYLES["free"]}, "encoding": free})
-        words = {"x": {"datum": FREE, "type": "quantitative"}, "y": {"value": 12}, "text": {"value": "costs nothing"}}
-        layers.append({"mark": {"type": "text", **STYLES["small words"], "align": "left", "dx": 4}, "encoding": words})
+        once: dict[str, Any] = {"data": {"values": [{}]}}  # not once for every row
+        layers.append(once | {"mark": {"type": "rect", **STYLES["free"]}, "encoding": free})
+        words = {"x": {"datum": FREE, "type": "quantitative"}, "y": {"value": 12}, "text": {"value": "as cheap as now"}}
+        mark = {"type": "text", **STYLES["small words"], "align": "left", "dx": 4}
+        layers.append(once | {"mark": mark, "encoding": words})
     if any(row["low"] is not None and row["high"] is not None for row in rows):
         layers.append(
             {
@@ -123,6 +134,9 @@ def live_prices_chart(
                     "encoding": {**encoding, "text": {"field": "kind", "type": "nominal"}},
                 },
             ]
+    if place_to_look_at:
+        mark = {"type": "point", **STYLES["worse point"], "shape": "diamond", "size": 140}
+        layers.append({"data": {"name": place_to_look_at, "values": []}, "mark": mark, "encoding": encoding})
     here = next((row for row in rows if row["kind"] == "here"), None)
     if here is None:
         title = "What each position of the dial gains, and how many people it takes"
@@ -133,7 +147,7 @@ def live_prices_chart(
     has_band = any(row["low"] is not None for row in rows)
     notes = ["Band: 8 in 10 values that the data allow." if has_band else "By the means as they are."]
     columns = [
-        Column("weight", ("weight",), "number"),
+        Column(position_title, ("weight",), "number"),
         Column("gain per 100", ("gain",), "signed", 1),
         Column("8 in 10", ("low", "high"), "interval", 1),
         Column("times as many people", ("times",), "number", 2),

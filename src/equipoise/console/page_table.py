@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 from equipoise.console import (
     comparison,
     desk,
+    dial,
     event_log,
     experiment_acts,
     experiment_list,
@@ -79,6 +80,7 @@ PAGES: tuple[Page, ...] = (
     ),
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
     Page(path="e/{name}", show=overview.show, tab="Overview"),
+    Page(path=dial.PATH, show=dial.show, act=dial.act, tab="Dial"),
     Page(path="e/{name}/compare", show=comparison.show, tab="Compare"),
     Page(path=people.PATH, show=people.show, tab="People"),
     Page(path=people.PERSON, show=people.show_person, act=people.act_on_person, is_stale_checked=False),
@@ -102,6 +104,8 @@ DATA: tuple[Data, ...] = (
     Data(path="list.csv", read=experiment_list.as_csv),
     Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
     Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),
+    Data(path=f"{dial.PATH}/prices.json", read=dial.prices_chart),
+    Data(path=f"{dial.PATH}/positions.json", read=dial.positions),
 )
 """All data; a chart more is a row here."""
 

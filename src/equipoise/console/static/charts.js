@@ -2,7 +2,7 @@
 const OPTIONS = {
   ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: { disableDefaultStyle: true },
 };
-const drawn = new Map();
+export const drawn = new Map();
 
 export async function draw(place) {
   const address = new URL(place.dataset.chart, document.baseURI);
