@@ -21,6 +21,9 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+FILE = re.compile(r"^```toml title=\"([^\"]+)\"\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
 def blocks(page, language):
     text = page.read_text(encoding="utf-8")
     return [(text[: match.start()].count("\n") + 1, match[2]) for match in FENCE.finditer(text) if match[1] == language]
@@ -100,6 +103,8 @@ def test_console_examples(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
+    for file, text in FILE.findall(page.read_text(encoding="utf-8")):  # its commands find the files that it shows
+        Path(file).write_text(text, encoding="utf-8")
     # Other tests of this process define policies, which a message that lists all would name.
     ours = {name: kind for name, kind in eq.Policy._family.items() if kind.__module__.startswith("equipoise.")}
     monkeypatch.setattr(eq.Policy, "_family", ours)

@@ -250,6 +250,17 @@ FORMULA_CASES = {
         "goals": 0.02,
     },
     "means": {"arms": {"a": {"mean": 12, "std": 4}, "b": {"mean": 13, "std": 4}}, "goals": 0.5},
+    "scores in a range": {
+        "arms": {"a": {"mean": 55, "std": 16}, "b": {"mean": 60, "std": 16}},
+        "people": eq.People(per_day=30, days=80, exact=True),
+        "rewards": {"range": (0, 100)},
+        "goals": 4,
+    },
+    "amounts": {
+        "arms": {"a": {"mean": 20, "std": 20}, "b": {"mean": 23, "std": 23}},
+        "rewards": {"range": (0, None)},
+        "goals": 2.0,
+    },
     "differences": {"goals": {"precision": 0.1, "precision_of": "differences"}},
     "differences from a control": {
         "arms": {"a": "30%", "b": "50%", "c": "40%"},

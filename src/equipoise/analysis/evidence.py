@@ -123,19 +123,22 @@ class Evidence:
         std: ArrayLike,
         *,
         skewness: ArrayLike | None = None,
+        kurtosis: ArrayLike | None = None,
         reward_range: RewardRange = None,
         tightest_at: float = TIGHTEST_AT,
     ) -> Evidence:
         """Return the evidence in published counts, means and standard deviations (n - 1).
 
-        Within a range it is what two moments allow, a little less than four do. Without one, give the skewness if it is
-        known: intervals of skewed rewards do not hold without it.
+        Within a range it is what two moments allow, less than four do: give skewness and kurtosis (3 for a normal
+        distribution) if both are known. Without a range, give the skewness if it is known: intervals of skewed rewards
+        do not hold without it.
         """
         rows = _rows()
         counts = checks.non_negative("pulls", pulls)
         means = checks.vector("mean", np.where(counts > 0, mean, 0.0), size=counts.size)
         stds = checks.non_negative("std", np.where(counts > 1, std, 0.0), size=counts.size)
         skews = np.zeros(counts.size) if skewness is None else checks.vector("skewness", skewness, size=counts.size)
+        tails = None if kurtosis is None else checks.vector("kurtosis", kurtosis, size=counts.size)
         low, high = _ends(reward_range)
         unit = _unit(low, high)
         seen = counts > 0
@@ -153,16 +156,22 @@ class Evidence:
         for arm in np.flatnonzero(seen).tolist():
             n = counts[arm]
             variance = stds[arm] ** 2 * (n - 1) / n
-            for place, end, first in (
-                (rows.LOW_Y1, low, (means[arm] - low) / unit),
-                (rows.HIGH_Y1, high, (high - means[arm]) / unit),
+            for place, end, first, sign in (
+                (rows.LOW_Y1, low, (means[arm] - low) / unit, 1.0),
+                (rows.HIGH_Y1, high, (high - means[arm]) / unit, -1.0),
             ):
                 if math.isinf(end):
                     continue
                 second = first * first + variance / unit**2
                 if math.isfinite(high - low):
                     second = min(second, first)  # published figures are rounded
-                moments[place : place + 4, arm] = _wealth().points(first, second, math.inf, math.inf)
+                third = fourth = math.inf
+                if tails is not None:
+                    spread = max(second - first * first, 0.0)
+                    cubed = sign * skews[arm] * spread**1.5
+                    third = first**3 + 3.0 * first * spread + cubed
+                    fourth = first**4 + 6.0 * first**2 * spread + 4.0 * first * cubed + tails[arm] * spread**2
+                moments[place : place + 4, arm] = _wealth().points(first, second, third, fourth)
         return cls(moments)
 
     @property

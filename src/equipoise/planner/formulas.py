@@ -184,19 +184,20 @@ def _stays_provisional(question: Question, world: World, calendar: _Calendar) ->
 
 
 def _evidence(question: Question, counted: FloatArray, world: World) -> Evidence:
-    skewness, _ = _tails(world)
+    skewness, kurtosis = _tails(world)
     return Evidence.from_summary(
         counted,
         world.mean,
         world.std,
         skewness=skewness,
+        kurtosis=kurtosis,
         reward_range=question.reward_range,
         tightest_at=question.tightest_at,
     )
 
 
 def _tails(world: World) -> tuple[FloatArray, FloatArray]:
-    """Return the skewness of each arm's rewards and their kurtosis, as of a gamma distribution if unknown."""
+    """Return the skewness of each arm's rewards and their kurtosis."""
     skewness = np.zeros(world.mean.size)
     kurtosis = np.full(world.mean.size, 3.0)
     for arm, kind in enumerate(world.kind.tolist()):
@@ -206,14 +207,17 @@ def _tails(world: World) -> tuple[FloatArray, FloatArray]:
             skewness[arm], kurtosis[arm] = (1.0 - 2.0 * a) / math.sqrt(spread), 1.0 / spread - 3.0
             continue
         if kind == GAMMA:
-            skewness[arm] = 2.0 / math.sqrt(a)
+            skewness[arm], kurtosis[arm] = 2.0 / math.sqrt(a), 3.0 + 6.0 / a
         elif kind == BETA:
-            skewness[arm] = 2.0 * (b - a) * math.sqrt(a + b + 1.0) / ((a + b + 2.0) * math.sqrt(a * b))
+            c = a + b
+            skewness[arm] = 2.0 * (b - a) * math.sqrt(c + 1.0) / ((c + 2.0) * math.sqrt(a * b))
+            above = (a - b) ** 2 * (c + 1.0) - a * b * (c + 2.0)
+            kurtosis[arm] = 3.0 + 6.0 * above / (a * b * (c + 2.0) * (c + 3.0))
         elif kind == EMPIRICAL:
             rewards = world.pool[int(a) : int(a) + int(b)]
-            spread = float(rewards.std())
-            skewness[arm] = float(((rewards - rewards.mean()) ** 3).mean()) / spread**3 if spread > 0 else 0.0
-        kurtosis[arm] = 3.0 + 1.5 * skewness[arm] ** 2
+            if rewards.std() > 0:
+                scaled = (rewards - rewards.mean()) / rewards.std()
+                skewness[arm], kurtosis[arm] = float((scaled**3).mean()), float((scaled**4).mean())
     return skewness, kurtosis
 
 

@@ -587,7 +587,7 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
             option = "ask for ±{precision} ({sure} of {sure_of} by {date}"
             parts |= {"date": day_of(date, question.start), "sure": sure, "sure_of": sure_of}
         options.append(option if forecast.by_formula else option + ")")
-    if question.margin is not None and question.precision is None and found.missing + found.open < 0.1:
+    if question.margin is not None and (question.precision is None or not options) and found.missing + found.open < 0.1:
         options += ["take more people", "be content with an arm that is a little worse than the best"]
     if options:
         listed = ", ".join(options[:-1]) + (", or " if len(options) > 1 else "") + options[-1]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
+_PLURAL_OF_ONE = re.compile(r"(?<![\d.,])1 (day|hour|point|arm)s\b")
+
 Shown = float | int | str
 """A number as it is shown, or a date in ISO format."""
 
@@ -42,10 +44,12 @@ class Sentence:
 
 
 def sentence(about: str, template: str, parts: Mapping[str, Part | str] | None = None) -> Sentence:
-    """Return a sentence; texts among the parts have no numbers of their own.
+    """Return a sentence; texts among the parts have no numbers of their own. A unit after 1 is singular.
 
     Examples
     --------
+    >>> print(sentence("doubt", "It takes {days} days.", {"days": whole(1.2)}))
+    It takes 1 day.
     >>> sentence("goal", "It takes {days} days.", {"days": whole(67.3)})
     Sentence(text='It takes 67 days.', numbers={'days': 67}, about='goal')
     """
@@ -53,7 +57,7 @@ def sentence(about: str, template: str, parts: Mapping[str, Part | str] | None =
     texts = {name: part if isinstance(part, str) else part.text for name, part in given.items()}
     used = set(re.findall(r"{(\w+)}", template))
     numbers = {name: part.value for name, part in given.items() if isinstance(part, Part) and name in used}
-    return Sentence(template.format(**texts), numbers, about)
+    return Sentence(_PLURAL_OF_ONE.sub(r"1 \1", template.format(**texts)), numbers, about)
 
 
 def whole(value: float) -> Part:
