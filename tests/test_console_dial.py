@@ -175,11 +175,12 @@ def test_without_scripts_a_position_is_chosen_in_a_list_looked_at_and_used(admin
         {"reward_weight": number, "reason": "more of the best"},
         drawn_on=f"e/messages/dial?at={number}",
     )
-    assert sent.status_code == 303 and sent.headers["location"].endswith("e/messages/dial?done=1")
+    assert sent.status_code == 303 and sent.headers["location"].endswith("e/messages?done=dial")
     assert experiment.configuration.reward_weight == float(number)
     event = list(experiment.events())[-1]
     assert (event.kind, event.who, event.details["reason"]) == ("weight_changed", "Admin", "more of the best")
-    done = admin.page("e/messages/dial?done=1")
+    done = admin.page("e/messages?done=dial")
+    assert "From person" not in admin.page("e/messages")
     assert f"From person 301 on: reward weight {float(number):g} (was reward weight 0.6)." in html.unescape(done)
     undone = admin.send("e/messages/dial", {"reward_weight": "0.6", "reason": "undone"})
     assert undone.status_code == 303 and experiment.configuration.reward_weight == 0.6
@@ -204,7 +205,7 @@ def test_the_share_of_information_is_turned_too(admin: Visitor, store: eq.Store)
     assert fields["information_about"] == "average" and abs(float(fields["information_kept"]) - 0.5) < 0.05
     assert admin.send("e/kept/dial", fields, drawn_on="e/kept/dial").status_code == 303
     assert experiment.configuration.dial["information_kept"] == float(fields["information_kept"])
-    done = html.unescape(admin.page("e/kept/dial?done=1"))
+    done = html.unescape(admin.page("e/kept?done=dial"))
     assert "(was 80% of the information kept about the arms on average)" in done
 
 
@@ -347,7 +348,7 @@ def test_a_move_takes_less_than_a_frame(window) -> None:
     [
         ("e/messages/dial", (320, 768, 1280)),
         ("e/young/dial", (320,)),
-        ("e/pages/dial?done=1", (320,)),
+        ("e/pages?done=dial", (320,)),
         ("e/uniform/dial", (320,)),
     ],
 )

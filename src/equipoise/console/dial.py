@@ -9,6 +9,7 @@ from typing import Any
 from equipoise import charts
 from equipoise.charts.vega_lite import WIDTH
 from equipoise.console.addresses import address
+from equipoise.console.dial_change import DONE
 from equipoise.console.dial_words import (
     MOST_TIMES,
     ArmRow,
@@ -23,7 +24,7 @@ from equipoise.console.pictures import Picture, drawn_for, picture
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment.dial import POLICY_DIAL, dial_words
-from equipoise.experiment.records import Event, Prices, Status
+from equipoise.experiment.records import Prices, Status
 
 PATH = "e/{name}/dial"
 LONGEST_REASON = 2000
@@ -38,16 +39,6 @@ class PresetLink:
     name: str
     number: str
     place: int
-
-
-@dataclass(frozen=True)
-class Change:
-    """The change of the dial that was made last, and the fields that undo it."""
-
-    now: str
-    was: str
-    person: int
-    undo: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -69,7 +60,6 @@ class DialView:
     present_number: str
     is_open: bool
     """Whether anybody may come whom the dial matters to."""
-    change: Change | None
     reason: str
     problem: str
     longest_reason: int = LONGEST_REASON
@@ -101,7 +91,7 @@ def act(visit: Visit) -> Redirect | Shown:
         visit.the.change_dial(**stated(visit.form), reason=visit.form.get("reason", "").strip() or None)
     except EquipoiseError as error:
         return _shown(visit, f"{error.message[0].upper()}{error.message[1:]}.")
-    return Redirect(address(PATH, name=visit.the.name) + "?done=1")
+    return Redirect(f"{address('e/{name}', name=visit.the.name)}?{DONE}")
 
 
 def positions(visit: Visit) -> Positions:
@@ -131,7 +121,6 @@ def _shown(visit: Visit, problem: str = "") -> Shown:
         at=visit.query.get("at", "") or _number_in(visit.form.get(_field(dial), "")),
         source=address(f"{PATH}/prices.json", name=visit.the.name),
         dial=dial,
-        change=last_change(visit) if visit.query.get("done") == "1" else None,
         reason=visit.form.get("reason", ""),
         problem=problem,
     )
@@ -164,7 +153,6 @@ def view_of(
     at: str = "",
     source: str = "",
     dial: dict[str, Any],
-    change: Change | None = None,
     reason: str = "",
     problem: str = "",
 ) -> DialView:
@@ -189,7 +177,6 @@ def view_of(
         field=field,
         present_number=f"{dial[field]:.12g}",
         is_open=status.state in ("enrolling", "paused"),
-        change=change,
         reason=reason,
         problem=problem,
     )
@@ -247,25 +234,3 @@ def stated(form: Any) -> dict[str, Any]:
         except ValueError:
             raise InvalidInput.of(name, "must be a number", text) from None
     return found
-
-
-def last_change(visit: Visit) -> Change | None:
-    """Return the last change of the dial, if it is among the last events."""
-    status, most = visit.status, 100
-    events = visit.the.events_page(max(0, status.n_events - most), most)
-    changes = [one for one in events if one.kind in ("weight_changed", "dial_changed")]
-    if not changes:
-        return None
-    return change_of(changes[-1], [one for one in events if one.number < changes[-1].number], status)
-
-
-def change_of(event: Event, before: list[Event], status: Status) -> Change:
-    """Return a change in words: from which person on, to what, and what it was."""
-    decided = [one.decision for one in before if one.kind == "assigned" and one.decision is not None]
-    person = (max(decided) + 1 if decided else status.n_assigned) + 1
-    if event.kind == "weight_changed":
-        now, was = ({"reward_weight": event.details[name]} for name in ("reward_weight", "was"))
-    else:
-        now, was = event.details["dial"], event.details["was"]
-    fields = {name: f"{value:.12g}" if isinstance(value, float) else str(value) for name, value in was.items()}
-    return Change(dial_words(now), dial_words(was), person, fields)

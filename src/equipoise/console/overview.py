@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from equipoise.charts.vega_lite import decimals_of, number_text
 from equipoise.console.arm_table import ArmTable, arm_table
+from equipoise.console.dial_change import DialChange, change_just_made
 from equipoise.console.event_log import EventLine, event_line
 from equipoise.console.pictures import Picture
 from equipoise.console.rule_progress import RuleLine, rule_lines
@@ -57,6 +58,7 @@ class OverviewView:
     changes: tuple[EventLine, ...]
     pictures: tuple[Picture, ...]
     examples: tuple[Example, ...]
+    dial_change: DialChange | None = None
 
 
 def show(visit: Visit) -> Shown:
@@ -69,7 +71,7 @@ def show(visit: Visit) -> Shown:
         query=dict(visit.query),
         address=visit.address,
     )
-    return Shown("overview.html", view, view.sentence)
+    return Shown("overview.html", replace(view, dial_change=change_just_made(visit)), view.sentence)
 
 
 def overview_of(
