@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
+from equipoise.console import words
 from equipoise.console.error_pages import Link, SignInView, error_view
 from equipoise.console.memory import Memory
 from equipoise.console.page_table import DATA, PAGES, Data, Page, home, match
@@ -27,7 +28,7 @@ from equipoise.console.rendering import THEMES, Renderer, Slots
 from equipoise.console.vega_bundle import zipped_bundle
 from equipoise.console.visits import Download, Redirect, Shown, Viewer, Visit
 from equipoise.errors import EquipoiseError, InvalidInput, NotAllowed, NotAuthenticated, StoreChanged, UnknownExperiment
-from equipoise.experiment import Experiment
+from equipoise.experiment import Experiment, sentence_of
 from equipoise.http_api import READERS
 from equipoise.serialization import json_data
 from equipoise.service.api_keys import OPEN, Key
@@ -158,6 +159,9 @@ class Console:
 
     def _visit(self, exchange: Exchange, request: _Request, form: tuple[tuple[str, str], ...], is_get: bool) -> Answer:
         key, headers = self._key(request)
+        if key is None and request.path == (b"help",) and is_get:
+            shown, now = words.show_words(), self._service.store.now()
+            return _html(200, self._renderer.alone(shown, depth=1, now=now, slots=request.slots))
         if key is None:
             return self._to_sign_in(request, is_get)
         if headers:  # a new secret: its forms need its token
@@ -178,9 +182,9 @@ class Console:
         if found is not None:
             page, names = found
             exchange.route = f"/console/{page.path}"
-            visit = self._visit_of(request, key, page, names, sent, form)
-            if (request.path == (b"",) and key.experiment is not None) or (not page.path and key.role not in READERS):
+            if not page.path and is_get and (key.experiment is not None or key.role not in READERS):
                 return _go("./" + home(key.role, key.experiment), headers)
+            visit = self._visit_of(request, key, page, names, sent, form)
             answer = self._acted(page, visit, request, slots) if not is_get else None
             return answer or self._page(page, visit, request, slots, headers)
         return self._data(exchange, request, key, is_get)
@@ -244,9 +248,10 @@ class Console:
             needed = " or ".join(page.act_roles)
             raise NotAllowed(f"this needs a key with the role {needed}; yours is for {visit.viewer.role}s")
         if page.is_stale_checked and visit.experiment is not None and visit.form.get("change") != visit.change:
+            last = sentence_of(visit.experiment.changes(1)[0])
             raise Refused(
                 409,
-                "somebody changed this experiment since the page was drawn, so nothing was done",
+                f"this experiment was changed since the page was drawn, so nothing was done. The last change: {last}",
                 hint="look at the page again, then decide",
             )
         done = page.act(visit)
