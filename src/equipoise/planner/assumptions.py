@@ -10,7 +10,7 @@ from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:
     from equipoise.planner.plan import Plan
-    from equipoise.planner.plan_parts import Delay, PlannedArm
+    from equipoise.planner.planned_arms import Delay, PlannedArm
 
 
 class Assumption(NamedTuple):

@@ -17,7 +17,12 @@ from equipoise.errors import InvalidInput, TooFewRewards
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision
 from equipoise.planner.guesses import ANY, POSITIVE, SHARE, Guess
 from equipoise.planner.plan import Plan
-from equipoise.planner.plan_parts import DAY, Costs, Delay, Goals, People, PlannedArm, Rewards, Way, scale_of, ways_of
+from equipoise.planner.plan_parts import DAY
+from equipoise.planner.planned_arms import Delay, PlannedArm, scale_of
+from equipoise.planner.planned_goals import Costs, Goals
+from equipoise.planner.planned_people import People
+from equipoise.planner.planned_rewards import Rewards
+from equipoise.planner.planned_ways import Way, ways_of
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment

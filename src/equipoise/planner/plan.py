@@ -21,23 +21,12 @@ from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, UnknownName, within
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision, StoppingRule
 from equipoise.planner.guesses import SHARE, Guess
-from equipoise.planner.plan_parts import (
-    DAY,
-    LONGEST_DAYS,
-    MOST_PEOPLE,
-    Costs,
-    Delay,
-    Drift,
-    Goals,
-    People,
-    PlannedArm,
-    Rewards,
-    Way,
-    arms_of,
-    check_keys,
-    scale_of,
-    ways_of,
-)
+from equipoise.planner.plan_parts import DAY, check_keys
+from equipoise.planner.planned_arms import Delay, PlannedArm, arms_of, scale_of
+from equipoise.planner.planned_goals import Costs, Goals
+from equipoise.planner.planned_people import LONGEST_DAYS, MOST_PEOPLE, People
+from equipoise.planner.planned_rewards import Drift, Rewards
+from equipoise.planner.planned_ways import Way, ways_of
 from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from equipoise.errors import EquipoiseError, InvalidInput, within
 from equipoise.planner.plan import Plan
 
 if TYPE_CHECKING:
-    from equipoise.planner.plan_parts import Way
+    from equipoise.planner.planned_ways import Way
 
 _TABLES = ("people", "rewards", "drift", "goals", "costs")
 
@@ -198,7 +198,7 @@ def _table(head: str, table: Mapping[str, Any]) -> list[str]:
 
 def _short_ways(ways: tuple[Way, ...]) -> dict[str, Any] | None:
     """Return the table of lists that means these ways, if there is one."""
-    from equipoise.planner.plan_parts import ways_of
+    from equipoise.planner.planned_ways import ways_of
 
     others = ways[1:]
     if not others:

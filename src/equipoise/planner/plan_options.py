@@ -10,7 +10,7 @@ from equipoise.experiment.missing_rewards import MissingReward
 from equipoise.planner.measured_plans import AS_NOW
 from equipoise.planner.plan import Plan
 from equipoise.planner.plan_file import on_top_of
-from equipoise.planner.plan_parts import ways_of
+from equipoise.planner.planned_ways import ways_of
 
 _PEOPLE = ("per_day", "weekdays", "ramp", "start", "until", "days", "exact")
 _REWARDS = ("delay", "missing", "missing_ratio", "window", "hold", "late", "batches", "rounded_to", "direction")

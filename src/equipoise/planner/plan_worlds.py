@@ -11,7 +11,8 @@ import numpy as np
 from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.planner.guesses import NINE_OF_TEN
-from equipoise.planner.plan_parts import DAY, Delay, PlannedArm
+from equipoise.planner.plan_parts import DAY
+from equipoise.planner.planned_arms import Delay, PlannedArm
 from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, SHAPE_ROWS, UNLIMITED, YES_NO, World
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from equipoise.progress import Progress, Reporter, StepBar, reporter
 
 if TYPE_CHECKING:
     from equipoise.planner.plan import Plan
-    from equipoise.planner.plan_parts import Way
+    from equipoise.planner.planned_ways import Way
 
 FIRST = 20
 """Replications of the first round; each further one doubles them."""
