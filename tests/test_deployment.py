@@ -347,7 +347,7 @@ def test_the_proxies_give_time_to_what_the_service_gives_time_to(monkeypatch):
     with serving_here(eq.open_store("memory:"), Settings(open=True)) as here:
         for row in TABLE:
             asked.clear()
-            path = row.route.format(name="x", unit="ada", arm="a", file="y") + row.rest
+            path = row.route.format(name="x", unit="ada", arm="a", file="y", id="0" * 64) + row.rest
             httpx.request(row.method, here.url + path, json=row.body, timeout=60)
             if asked:
                 long.add(row.route.rpartition("/")[2])

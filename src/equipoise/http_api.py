@@ -391,7 +391,7 @@ class NewPlan(Body):
     """A plan to simulate: as the JSON of `Plan.to_dict()`, or as the text of a TOML file that reads no other files."""
 
     plan: dict[str, Any] | None = None
-    toml: Annotated[str, Meta(max_length=1_000_000)] | None = None
+    toml: Annotated[str, Meta(max_length=250_000)] | None = None
     seconds: Annotated[float, Meta(gt=0, le=60, description="Processor seconds at most.")] = 60.0
 
 

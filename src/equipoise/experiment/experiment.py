@@ -586,12 +586,13 @@ class Experiment:
         Examples
         --------
         >>> import equipoise as eq
-        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> policy = eq.Fixed(allocation=(0.75, 0.25))
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=policy, seed=1)
         >>> for unit, reward in enumerate([1.0, 2.0, 3.0]):
         ...     told = experiment.tell(experiment.ask(f"student-{unit}").unit, reward)
         >>> timeline = experiment.timeline()
         >>> timeline.assigned.tolist(), timeline.mean.tolist(), timeline.share_wanted.tolist()
-        ([[2, 1]], [[2.0, 2.0]], [[0.5, 0.5]])
+        ([[2, 1]], [[2.0, 2.0]], [[0.75, 0.25]])
         """
         return self._backend.timeline(checked_period(every), checked_instant("since", since))
 

@@ -133,7 +133,7 @@ class Route:
 
     def _decode_body(self, body: bytes, most_units: int) -> Any:
         assert self._decoder is not None  # noqa: S101
-        if self._optional and body.strip() in (b"", b"null"):
+        if self._optional and not body.strip():
             body = b"{}"
         return decode_body(self._decoder, body, most_units)
 
