@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import equipoise as eq
@@ -206,6 +207,22 @@ def test_every_interval_contains_its_mean_and_a_wider_one_comes_with_more_confid
 
 
 # --- who may be best --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("control", [None, "a", "c"])
+def test_status_says_of_the_arms_what_the_comparison_says(control):
+    rng = np.random.default_rng(7)
+    experiment = eq.Experiment.create(
+        "memory:", "exam", arms=["a", "b", "c"], reward_weight=0.5, control=control, reward_range=(0, 1), seed=1
+    )
+    rates = {"a": 0.2, "b": 0.5, "c": 0.6}
+    for unit in range(600):
+        given = experiment.ask(f"student-{unit}")
+        experiment.tell(given.unit, float(rng.random() < rates[given.arm]))
+        if unit % 150 == 149:
+            said = experiment.compare().sentences[0]
+            assert said.removeprefix("Provisional: ") == experiment.status().sentence
+    assert "'c' is" in experiment.status().sentence
 
 
 def test_one_sentence_says_what_may_be_said():

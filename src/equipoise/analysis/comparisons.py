@@ -135,19 +135,31 @@ def compare(
 
 
 def standing_sentence(
-    evidence: Evidence, names: Sequence[str], may_be_best: Sequence[str], delta: float, n_first: int | None, up: bool
+    evidence: Evidence,
+    names: Sequence[str],
+    may_be_best: Sequence[str],
+    *,
+    failure_probability: float,
+    control: str | None,
+    n_first: int | None,
+    up: bool,
 ) -> str:
-    """Return in one sentence or two what the arm with the best mean is better than, and which may still be best."""
+    """Return in one sentence or two what the arm with the best mean is better than, and which may still be best.
+
+    It reads the same differences as `compare`, so that both say the same.
+    """
     from equipoise.kernels.arm_evidence import least_difference, log_larger
 
     found = facing_up(evidence, up)
     if not (found.pulls > 0).any():
         return "There are no rewards yet."
     leader = int(np.nanargmax(found.mean))
-    others = np.array([i for i in range(found.n_arms) if i != leader], np.int64)
-    failures = pair_failures(delta, np.full(others.size, leader), others, n_first, n_arms=found.n_arms)
+    _, first, second, failures = _pairs(evidence, list(names), failure_probability, control, None, n_first, up)
     gaps = {}
-    for other, failure in zip(others.tolist(), failures.tolist(), strict=True):
+    for a, b, failure in zip(first.tolist(), second.tolist(), failures.tolist(), strict=True):
+        if leader not in (a, b):
+            continue
+        other = b if a == leader else a
         threshold = math.log(2.0 / failure)
         if log_larger(found.moments, leader, other, 0.0, False) >= threshold:
             low = least_difference(found.moments, leader, other, threshold, False)

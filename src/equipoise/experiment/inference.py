@@ -71,7 +71,15 @@ def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str
     if len(state.names) > MOST_IN_SENTENCE:
         found["sentence"] = f"{len(remaining):,} of {len(state.names):,} arms may still be best."
     else:
-        found["sentence"] = standing_sentence(evidence, state.names, remaining, delta, n_first, up)
+        found["sentence"] = standing_sentence(
+            evidence,
+            state.names,
+            remaining,
+            failure_probability=delta,
+            control=configuration.control,
+            n_first=n_first,
+            up=up,
+        )
     if "most_lost" in read:
         found["most_lost"] = leader_lost(configuration, evidence)
     if "widest_difference" in read:
