@@ -12,7 +12,7 @@ import pytest
 from browser import open_page
 from forecast_samples import FIVE_ARMS, FIVE_MEANS, five_arms, forecast_with
 
-from equipoise import forecast_page
+from equipoise import forecast_contents, forecast_page
 from equipoise.charts.pages import vega_script
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.planner import Plan
@@ -65,7 +65,7 @@ def test_it_says_what_the_forecast_recommends_and_where_that_comes_from(found: F
 
 
 def test_the_price_list_has_the_figures_of_the_table(found: Forecast) -> None:
-    prices = forecast_page.price_list(found)
+    prices = forecast_contents.price_list(found)
     assert [row[0].text for row in prices.rows] == list(found.ways)
     for row, cells in zip(found.table(), prices.rows, strict=True):
         shown = dict(zip(prices.columns, cells, strict=True))
@@ -110,7 +110,7 @@ def test_it_says_what_is_assumed_in_words_and_as_a_file(found: Forecast, page: s
 
 
 def test_stopping_rules_are_those_of_the_forecast(found: Forecast) -> None:
-    rules = forecast_page.stopping_rules(found)
+    rules = forecast_contents.stopping_rules(found)
     assert rules is not None
     for choice, row in zip(found.stopping, rules.rows, strict=True):
         shown = dict(zip(rules.columns, row, strict=True))

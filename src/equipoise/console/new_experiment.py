@@ -319,7 +319,7 @@ def prices_of(draft: Draft) -> Prices | None:
     forecast = draft.forecast
     if forecast is None:
         return None
-    from equipoise.forecast_page import price_list
+    from equipoise.forecast_contents import price_list
 
     table = price_list(forecast)
     rows = tuple(Price(row[0].text, tuple(cell.text for cell in row[1:])) for row in table.rows)
