@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import httpx
 import pytest
 from console_visitor import SAME_ORIGIN, Visitor, hidden_fields
+from patience import HANGS
 from service_runner import serving_here
 
 import equipoise as eq
@@ -28,10 +31,14 @@ LONG = "N" * 200
 
 
 class Console(NamedTuple):
-    """A service with many experiments, and a key of each role."""
+    """A service with many experiments, a key of each role, and a plan that is simulated."""
 
     url: str
     keys: dict[str, str]
+    plan: str
+    """The plan's id."""
+    key: str
+    """A key's id."""
 
 
 def played(store: eq.Store, name: str, n_people: int, state: str, arms: list[str]) -> eq.Experiment:
@@ -72,12 +79,34 @@ def console() -> Iterator[Console]:
     played(store, LONG, 1, "enrolling", ["a/b", "c%2Fd"])
     keys = {role: create_key(store, role=role, name=f"{HOSTILE} {role}")[1] for role in ROLES}
     with serving_here(store, Settings()) as here:
-        yield Console(here.url, keys)
+        yield Console(here.url, keys, simulated_plan(here.url, keys["reader"]), keys["reader"].split("_")[1])
 
 
-def filled(path: str, name: str) -> str:
-    """Return an address of a page, with what is there in place of its names."""
-    values = {"unit": f"{HOSTILE}0", "act": "pause", "arm": "plain"}
+def simulated_plan(url: str, key: str) -> str:
+    """Have a plan with names of all kinds simulated, and return its id."""
+    plan = eq.Plan(
+        arms={HOSTILE: "30%", LONG[:199]: "40% to 60%"},
+        people=60,
+        control=HOSTILE,
+        goals=0.2,
+        ways={"weights": [0.9]},
+        title=HOSTILE,
+        outcome=LONG,
+    )
+    with httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"}, timeout=60) as web:
+        found = web.post("/plans", json={"plan": plan.to_dict(), "seconds": 0.2}).json()
+        end = time.monotonic() + HANGS
+        while (found := web.get(f"/plans/{found['id']}").json())["state"] != "done":
+            assert found["state"] in ("waiting", "working"), found
+            assert time.monotonic() < end, found["state"]
+            time.sleep(0.1)
+    return str(found["id"])
+
+
+def filled(path: str, name: str, console: Console | None = None) -> str:
+    """Return an address of a page, with what is there in place of its names; of a console, its plan and a key."""
+    identity = 64 * "0" if console is None else console.plan if path.startswith("plans") else console.key
+    values = {"unit": f"{HOSTILE}0", "act": "pause", "arm": "plain", "id": identity}
     names = {one: values.get(one, "x") for one in _names(path)} | {"name": name}
     return address(path, **names)
 
@@ -92,7 +121,7 @@ def test_pages_render_for_every_state_and_number_of_people(console: Console, sta
     with Visitor(console.url, console.keys[role]) as visitor:
         for n_people in PEOPLE:
             for page in PAGES:
-                path = filled(page.path, f"{state} {n_people}")
+                path = filled(page.path, f"{state} {n_people}", console)
                 answer = visitor.get(path, follow_redirects=True)
                 where = f"{path} for {role}"
                 if role not in page.roles and page.path:
@@ -109,7 +138,7 @@ def test_names_with_markup_are_shown_as_they_are(console: Console) -> None:
     with Visitor(console.url, console.keys["admin"]) as visitor:
         for name in (HOSTILE, LONG):
             for page in PAGES:
-                path = filled(page.path, name)
+                path = filled(page.path, name, console)
                 text = visitor.get(path, follow_redirects=True).text
                 assert "<script>alert" not in text, path
                 assert "49&amp;" not in text, path  # no template in a name is filled in
@@ -123,7 +152,8 @@ def test_names_with_markup_do_nothing_in_a_browser_and_fit(console: Console, bro
         with page.loading():
             page.press("Enter")
         for name in (HOSTILE, LONG):
-            for path in ("", filled("e/{name}", name), filled("e/{name}/log", name)):
+            plans = ("plans", f"plans/{console.plan}", f"plans/new?arm1={quote(name)}&title={quote(name)}")
+            for path in ("", *plans, filled("e/{name}", name), filled("e/{name}/log", name)):
                 page.open(f"{console.url}/console/{path}")
                 assert page.overflow <= 0, path
                 assert page.evaluate("document.querySelectorAll('script:not([src])').length") == 0, path
@@ -150,7 +180,7 @@ def test_every_route_asks_for_its_role(console: Console, role: str) -> None:
             else:
                 assert answer.status_code not in (401, 403, 405, 500), where
         for data in DATA:
-            status = visitor.get(filled(data.path, name)).status_code
+            status = visitor.get(filled(data.path, name, console)).status_code
             assert (status == 403) == (role not in data.roles), (data.path, role, status)
             assert status != 500, data.path
 

@@ -399,6 +399,7 @@ class PlanRecord(Struct):
     """A plan, and what simulations say of it so far."""
 
     id: str
+    title: Annotated[str, Meta(description="What the plan is called, or else its arms.")]
     state: Literal["waiting", "working", "done", "cancelled", "failed"]
     replications: Annotated[int, Meta(description="Simulated experiments so far, per way.")]
     asked_at: datetime

@@ -23,10 +23,13 @@ from equipoise.planner.plan_file import toml_key, toml_value
 from equipoise.quantities import duration_seconds, duration_text
 
 if TYPE_CHECKING:
+    from equipoise.console.plan_choice import PlanChoice
     from equipoise.planner.forecast import Forecast
 
 KEPT = ("1", "0.9", "0.7", "0.5", "0.25")
 """The positions of the dial that are offered: the share of the information that is kept."""
+AS_PLANNED = "planned"
+"""The position of the dial that a plan says."""
 ABOUT = {"every-arm": "every arm", "average": "the arms on average", "best-arm": "which arm is best"}
 MOST_ARMS, MOST_GUESSED_ARMS = 1_000, 20
 LONGEST_LINE = 1_000
@@ -38,6 +41,8 @@ class Draft:
     """What is written so far about a new experiment; its parts raise `InvalidInput` where that makes no sense."""
 
     form: Mapping[str, str]
+    choice: PlanChoice | None = None
+    """The plan that it is made from."""
 
     # What it is about
 
@@ -134,9 +139,8 @@ class Draft:
     @cached_property
     def dial(self) -> dict[str, Any]:
         """How the dial is set."""
-        about = self.form.get("about", "every-arm")
-        if about not in ABOUT:
-            raise InvalidInput(f"what the information is about must be one of {', '.join(ABOUT)}; got {about!r}")
+        if self._is_as_planned and self.choice is not None:
+            return self.choice.dial
         kept = self.form.get("kept", "0.7")
         value = (
             number_in(self.form, "kept_own", "the share of the information")
@@ -145,7 +149,20 @@ class Draft:
         )
         if not 0 < value <= 1:
             raise InvalidInput(f"the share of the information must be above 0 and at most 1; got {value:g}")
-        return {"information_kept": value, "information_about": about}
+        return {"information_kept": value, "information_about": self.about}
+
+    @property
+    def _is_as_planned(self) -> bool:
+        """Whether the dial is that of the plan."""
+        return self.choice is not None and self.form.get("kept", AS_PLANNED) == AS_PLANNED
+
+    @property
+    def about(self) -> str:
+        """What the information is about."""
+        about = self.form.get("about", "every-arm")
+        if about not in ABOUT:
+            raise InvalidInput(f"what the information is about must be one of {', '.join(ABOUT)}; got {about!r}")
+        return about
 
     @cached_property
     def guesses(self) -> Plan | None:
@@ -162,7 +179,7 @@ class Draft:
             raise InvalidInput(f"the number of people must be from 1 to {MOST_GUESSED:,}; got {people:,}")
         arms = {arm: self._guess(line) for arm, line in zip(self.arms, lines, strict=True)}
         control, _ = self.control
-        about = self.dial["information_about"]
+        about = self.about
         rewards: dict[str, Any] = {"direction": self.direction}
         if not self.is_yes_no and self.reward_range is not None:
             rewards["range"] = list(self.reward_range)
@@ -226,9 +243,25 @@ class Draft:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments of `Experiment.create` besides the name; checked."""
+        """The arguments of `Experiment.create` besides the name; checked.
+
+        Made from a plan, what was not changed in the steps is as the plan says, also what the steps do not ask for.
+        """
+        found = self._written
+        if self.choice is not None:
+            before = Draft(self.choice.fields, self.choice)._written
+            changed = {name: value for name, value in found.items() if value != before.get(name)}
+            planned = self.choice.settings
+            if not self._is_as_planned:
+                del planned["policy"]
+            found = planned | changed | {"metadata": planned["metadata"] | dict(self.words_about)}
+        checked_settings(**_defaults() | found)
+        return found
+
+    @property
+    def _written(self) -> dict[str, Any]:
         control, share = self.control
-        given: dict[str, Any] = {
+        return {
             "arms": self.arms,
             **self.dial,
             "control": control,
@@ -239,8 +272,6 @@ class Draft:
             "stopping": self.rules,
             "metadata": dict(self.words_about),
         }
-        checked_settings(**_defaults() | given)
-        return given
 
     @property
     def file(self) -> dict[str, Any]:
@@ -331,6 +362,8 @@ class Draft:
     @property
     def dial_words(self) -> str:
         """The dial in a sentence."""
+        if self._is_as_planned and self.choice is not None:
+            return f"The dial is as planned: {self.choice.words}."
         kept, about = self.dial["information_kept"], ABOUT[self.dial["information_about"]]
         if kept == 1:
             return f"All people serve to learn about {about}."

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from equipoise.console.acts import Input
 from equipoise.console.addresses import address
-from equipoise.console.drafts import ABOUT, KEPT, LONGEST_LINE, Draft
+from equipoise.console.drafts import ABOUT, AS_PLANNED, KEPT, LONGEST_LINE, Draft
 from equipoise.console.form_values import problem_in
+from equipoise.console.plan_choice import PlanChoice, choice_of
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.errors import EquipoiseError, ExperimentExists
 from equipoise.experiment.names import LONGEST_NAME
@@ -72,9 +75,14 @@ class Checked:
     """The experiment as it will be made, and what one may regret."""
 
     warnings: tuple[str, ...]
-    toml: str
-    curl: str
-    python: str
+    elsewhere: tuple[Elsewhere, ...]
+
+
+class Elsewhere(NamedTuple):
+    """How the same is made elsewhere: where, and what one writes there."""
+
+    where: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -161,8 +169,12 @@ def _dial_fields(form: Mapping[str, str]) -> tuple[Input, ...]:
     for kept in KEPT:
         price = "" if kept == "1" else f": {1 / float(kept):.2g} times as many people to learn as much"
         shown.append((kept, f"{words.get(kept, f'Keep {float(kept):.0%} of the information')}{price}"))
+    kept = "0.7"
+    if "plan" in form:
+        kept = AS_PLANNED
+        shown.insert(0, (AS_PLANNED, f"As planned: {form.get('way', '')}"))
     return (
-        field("kept", "The dial", kind="choice", value="0.7", options=(*shown, ("own", "Another share, below"))),
+        field("kept", "The dial", kind="choice", value=kept, options=(*shown, ("own", "Another share, below"))),
         field("kept_own", "Share of the information to keep", "Such as 80%.", kind="number"),
         field("about", "Learn about", kind="choice", value="every-arm", options=tuple(ABOUT.items())),
         field(
@@ -248,30 +260,34 @@ def show(visit: Visit) -> Shown:
     """Show a step, or an earlier one that is not right yet."""
     here = next(place for place, step in enumerate(STEPS) if step.path == visit.path)
     form = {name: value for name, value in visit.query.items() if name in _ALL}
-    return step_view(form, here, base=visit.address)
+    choice = choice_of(visit.plans, form) if "plan" in form else None
+    if choice is not None and "arms" not in form:
+        form = choice.fields | form
+    return step_view(form, here, base=visit.address, choice=choice)
 
 
 def act(visit: Visit) -> Redirect | Shown:
     """Create the experiment, and go to it."""
     form = {name: value for name, value in visit.form.items() if name in _ALL}
-    draft = Draft(form)
+    choice = choice_of(visit.plans, form) if "plan" in form else None
+    draft = Draft(form, choice)
     try:
         made = visit.create(draft.name, **draft.settings)
         if visit.form.get("start") == "paused":
             made.pause(reason="made to be started later")
     except ExperimentExists:
-        shown = step_view(form, 0, base=visit.address)
+        shown = step_view(form, 0, base=visit.address, choice=choice)
         problem = f"There is an experiment {draft.name!r} already: choose another name."
         return replace(shown, view=replace(shown.view, problem=problem), status=422)
     except EquipoiseError as error:
-        shown = step_view(form, len(STEPS) - 1, base=visit.address)
+        shown = step_view(form, len(STEPS) - 1, base=visit.address, choice=choice)
         return replace(shown, view=replace(shown.view, problem=problem_in(error)), status=422)
     return Redirect(address("e/{name}", name=made.name))
 
 
-def step_view(form: Mapping[str, str], here: int, *, base: str) -> Shown:
+def step_view(form: Mapping[str, str], here: int, *, base: str, choice: PlanChoice | None = None) -> Shown:
     """Show a step with what is written so far; if a step before it is not right, show that with what is wrong."""
-    draft = Draft(form)
+    draft = Draft(form, choice)
     said: list[str] = []
     for place, step in enumerate(STEPS[: here + 1] if here == len(STEPS) - 1 else STEPS[:here]):
         try:
@@ -302,11 +318,23 @@ def _shown(draft: Draft, here: int, said: tuple[str, ...], base: str, problem: s
         said=said,
         problem=problem,
         prices=prices_of(draft) if step.path in ("new/dial", "new/stopping") and problem is None else None,
-        checked=Checked(tuple(draft.warnings), draft.toml, draft.curl(base), draft.python(base)) if is_last else None,
+        checked=Checked(tuple(draft.warnings), _elsewhere(draft, base)) if is_last else None,
         plan=form.get("plan"),
         has_prices=step.path == "new/dial",
     )
     return Shown("new.html", view, f"New experiment: {step.title.lower()}", 200 if problem is None else 422)
+
+
+def _elsewhere(draft: Draft, base: str) -> tuple[Elsewhere, ...]:
+    if draft.choice is not None:
+        name, way = shlex.quote(draft.name), shlex.quote(draft.choice.way.label)
+        command = f"equipoise create {name} --plan plan.toml --way {way}"
+        return (Elsewhere(f"As planned, from the file plan.toml: {command}", draft.choice.plan.to_toml()),)
+    return (
+        Elsewhere("As a file: equipoise create --file experiment.toml", draft.toml),
+        Elsewhere("As a request with curl", draft.curl(base)),
+        Elsewhere("In Python", draft.python(base)),
+    )
 
 
 def _with(path: str, form: Mapping[str, str]) -> str:

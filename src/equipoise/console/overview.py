@@ -10,6 +10,7 @@ from equipoise.console.arm_table import ArmTable, arm_table
 from equipoise.console.dial_change import DialChange, change_just_made
 from equipoise.console.event_log import EventLine, event_line
 from equipoise.console.pictures import Picture
+from equipoise.console.plan_fidelity import FidelityView, fidelity_view
 from equipoise.console.rule_progress import RuleLine, rule_lines
 from equipoise.console.visits import Shown, Visit
 from equipoise.experiment.price_records import Gain
@@ -59,6 +60,7 @@ class OverviewView:
     pictures: tuple[Picture, ...]
     examples: tuple[Example, ...]
     dial_change: DialChange | None = None
+    fidelity: FidelityView | None = None
 
 
 def show(visit: Visit) -> Shown:
@@ -71,7 +73,11 @@ def show(visit: Visit) -> Shown:
         query=dict(visit.query),
         address=visit.address,
     )
-    return Shown("overview.html", replace(view, dial_change=change_just_made(visit)), view.sentence)
+    return Shown(
+        "overview.html",
+        replace(view, dial_change=change_just_made(visit), fidelity=fidelity_view(visit)),
+        view.sentence,
+    )
 
 
 def overview_of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -18,9 +19,13 @@ from equipoise.console import (
     new_experiment,
     overview,
     people,
+    plan_form,
+    plan_list,
+    plan_results,
     words,
 )
 from equipoise.console.addresses import address
+from equipoise.console.plan_results import CHARTS
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.http_api import ADMINS, ASSIGNERS, EVERY_KEY, READERS
 
@@ -50,6 +55,9 @@ class Page:
         Whether a rendering may be shared by all who look with the same role, until the next event.
     is_for_one : bool
         Whether a page without an experiment in its path is for keys of a single experiment too.
+    event : function, optional
+        Returns a number that changes when the page does, by default that of the last event; a row of data with the
+        path of the page and ``/live``, and the same function, lets the page keep itself up to date.
     """
 
     path: str
@@ -61,15 +69,20 @@ class Page:
     is_stale_checked: bool = True
     is_cached: bool = True
     is_for_one: bool = False
+    event: Callable[[Visit], int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """Data that scripts fetch, such as a chart: a path that ends in ``.json``, roles, and what reads it."""
+    """Data that scripts fetch, such as a chart: a path that ends in ``.json``, roles, and what reads it.
+
+    Without `read` it says whether there is something new: the number of the last event, or that of `event`.
+    """
 
     path: str
-    read: Callable[[Visit], Any]
+    read: Callable[[Visit], Any] | None = None
     roles: tuple[str, ...] = READERS
+    event: Callable[[Visit], int] | None = None
 
 
 PAGES: tuple[Page, ...] = (
@@ -77,6 +90,16 @@ PAGES: tuple[Page, ...] = (
     *(
         Page(path=step.path, show=new_experiment.show, roles=ADMINS, act=act, is_cached=False)
         for step, act in zip(new_experiment.STEPS, (*4 * (None,), new_experiment.act), strict=True)
+    ),
+    Page(path="plans", show=plan_list.show, is_cached=False),
+    Page(path=plan_form.PATH, show=plan_form.show, act=plan_form.act, act_roles=READERS, is_cached=False),
+    Page(
+        path=plan_results.PATH,
+        show=plan_results.show,
+        act=plan_results.act,
+        act_roles=READERS,
+        is_cached=False,
+        event=plan_results.change,
     ),
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
     Page(path="e/{name}", show=overview.show, tab="Overview"),
@@ -102,6 +125,8 @@ PAGES: tuple[Page, ...] = (
 
 DATA: tuple[Data, ...] = (
     Data(path="list.csv", read=experiment_list.as_csv),
+    Data(path=f"{plan_results.PATH}/live", event=plan_results.change),
+    *(Data(path=f"{plan_results.PATH}/{key}.json", read=partial(plan_results.chart, key)) for key in CHARTS),
     Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
     Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),
     Data(path=f"{dial.PATH}/prices.json", read=dial.prices_chart),

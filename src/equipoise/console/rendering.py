@@ -77,6 +77,8 @@ class Frame:
     name: str | None = None
     status: Status | None = None
     event: int | None = None
+    live: str = "live"
+    """Address that says whether there is a new event."""
     request_id: str | None = None
     has_api: bool = True
     version: str = __version__
@@ -220,6 +222,7 @@ class Renderer:
             name=name,
             status=visit.status if has_status else None,
             event=event,
+            live=_live_of(page, visit),
             request_id=request_id,
         )
 
@@ -250,6 +253,14 @@ class Renderer:
             while len(self._kept) > _MOST_RENDERINGS or self._characters > _MOST_CHARACTERS:
                 _, (_, _, old) = self._kept.popitem(last=False)
                 self._characters -= len(old)
+
+
+def _live_of(page: Page, visit: Visit) -> str:
+    """Return the address that says whether there is something new for a page."""
+    name = visit.names.get("name")
+    if page.event is not None:
+        return address(f"{page.path}/live", **visit.names)
+    return "live" if name is None else address("e/{name}/live", name=name)
 
 
 def _is_within(path: str, tab: str) -> bool:
@@ -310,6 +321,22 @@ def number(value: float | None, digits: int | None = None) -> str:
     return text.replace("-", "\u2212")
 
 
+def size_words(n_bytes: int) -> str:
+    """Return a number of bytes in its largest unit.
+
+    Examples
+    --------
+    >>> size_words(512), size_words(4_096_000), size_words(64 * 2**20)
+    ('512 bytes', '4.1 MB', '67.1 MB')
+    """
+    size, units = float(n_bytes), iter(("kB", "MB", "GB", "TB"))
+    if size < 1000:
+        return counted(n_bytes, "byte")
+    while size >= 1000:
+        size, unit = size / 1000, next(units)
+    return f"{size:,.1f} {unit}"
+
+
 def url(text: str) -> str:
     """Return a text percent-encoded, to be one segment of a path or one value of a query."""
     return quote(text, safe="")
@@ -318,8 +345,12 @@ def url(text: str) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "counted": counted,
     "duration": duration_words,
+    "lasting": lambda seconds: (
+        duration_words(timedelta(seconds=seconds)) if seconds >= 60 else f"{seconds:.0f} seconds"
+    ),
     "number": number,
     "percent": percent,
+    "size": size_words,
     "time": time_tag,
     "url": url,
 }

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from equipoise.http_api import ADMINS, READERS
 
 if TYPE_CHECKING:
+    from equipoise.charts.pages import Picture
     from equipoise.experiment import Experiment, Status
     from equipoise.experiment.records import ExperimentSummary
+    from equipoise.forecast_contents import ForecastContents
+    from equipoise.planner.plan import Plan
     from equipoise.store import Store
 
 
@@ -26,6 +29,37 @@ class Remember(Protocol):
 
     def __call__(self, what: str, experiment: Experiment, read: Callable[[], Result], /) -> Result:
         """Return what `read` returns, or what it returned under this name if nothing has happened since."""
+
+
+class Plans(Protocol):
+    """The plans that the service keeps and simulates; records are as the API returns them."""
+
+    def submit(self, plan: Plan, /) -> dict[str, Any]:
+        """Simulate a plan, unless that is done already, and return its record."""
+
+    def find(self, identity: str, /) -> dict[str, Any] | None:
+        """Return the record of a plan, or None if there is no such plan."""
+
+    def get(self, identity: str, /) -> dict[str, Any]:
+        """Return the record of a plan; raise `UnknownPlan` if there is no such plan."""
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Return all plans, those asked for last first, without their forecasts."""
+
+    def contents(self, identity: str, /) -> ForecastContents | None:
+        """Return what pages show of a plan's forecast besides its charts."""
+
+    def pictures(self, identity: str, /) -> list[Picture]:
+        """Return the charts of a plan's forecast."""
+
+    def bands(self, identity: str, /) -> dict[str, dict[str, Any]]:
+        """Return, by way, what an experiment keeps of a plan."""
+
+    def change_of(self, identity: str, /) -> int:
+        """Return a number that changes when anything that is kept of a plan does."""
+
+    def cancel(self, identity: str, /) -> dict[str, Any]:
+        """End the work on a plan and keep what is done of it; forget a plan that is not at work."""
 
 
 class Download(NamedTuple):
@@ -87,6 +121,8 @@ class Visit:
         Returns an experiment by its name, on pages about several of them; only names from `listed`.
     remember : function
         Returns what a function reads of an experiment, or what it read before if nothing has happened since.
+    find_plans : function
+        Returns the plans that the service keeps; see `plans`.
     spend : function
         Counts units towards the limits of the viewer's key: call ``spend("units", 1)`` before assigning.
     """
@@ -105,12 +141,18 @@ class Visit:
     spend: Callable[[str, int], None] = lambda _what, _number: None
     open: Callable[[str], Experiment] = lambda name: _nothing(name)
     remember: Remember = lambda _what, _experiment, read: read()
+    find_plans: Callable[[], Plans] = lambda: _absent("plans")
 
     def create(self, name: str, **settings: Any) -> Experiment:
         """Create an experiment in the viewer's name, with the arguments of `Experiment.create`."""
         from equipoise.experiment import Experiment
 
         return Experiment.create(self.store, name, who=self.viewer.name, **settings)
+
+    @property
+    def plans(self) -> Plans:
+        """The plans that the service keeps."""
+        return self.find_plans()
 
     @property
     def the(self) -> Experiment:
@@ -168,3 +210,7 @@ class Redirect:
 
 def _nothing(name: str) -> Experiment:
     raise AssertionError(f"this visit opens no experiment, not {name!r}")
+
+
+def _absent(what: str) -> Any:
+    raise AssertionError(f"this visit has no {what}")

@@ -66,6 +66,11 @@ WORDS = (
     ),
     Word("missing", "The share of people whose window has passed without a reward."),
     Word("overdue", "A person whose window has passed without a reward, and who is not settled yet."),
+    Word(
+        "plan",
+        "What is expected of an experiment before anybody is assigned: guesses, played many times, say how long it "
+        "takes and what each position of the dial brings and costs.",
+    ),
     Word("provisional", "Not final: rewards are still to come or are missing, and may change what the page says."),
     Word("ruled out", "An arm that is not the best, as far as the intervals say. It is marked with a hollow circle."),
     Word("reward", "The number recorded for a person: whether they came, a score, minutes."),

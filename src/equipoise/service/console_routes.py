@@ -54,8 +54,8 @@ _THEME_COOKIE = "equipoise_theme"
 _FORM = re.compile(rb"application/x-www-form-urlencoded\s*(;.*)?", re.IGNORECASE)
 _MOST_FIELDS = 10_000
 _NEXT = re.compile(r"[A-Za-z0-9._~%-][A-Za-z0-9._~%/-]*(\?[A-Za-z0-9._~%&=+-]*)?|")
-_LIVE = Data(path="e/{name}/live", read=lambda _: None)
-_LIVE_OF_ALL = Data(path="live", read=lambda _: None)
+_LIVE = Data(path="e/{name}/live")
+_LIVE_OF_ALL = Data(path="live")
 
 ReadForm = Callable[[], Awaitable[bytes]]
 
@@ -232,6 +232,7 @@ class Console:
             spend=partial(_spend, self._service, key),
             open=lambda of: self._service.experiment(of, key),
             remember=self._memory.remember,
+            find_plans=lambda: self._service.plans,
         )
 
     def _experiment(self, name: str, key: Key) -> Experiment:
@@ -271,7 +272,7 @@ class Console:
             visit,
             depth=len(request.path),
             here=request.here,
-            event=self._event(visit) if visit.viewer.reads else None,
+            event=self._event(visit, page) if visit.viewer.reads else None,
             slots=slots,
             request_id=request.request_id,
         )
@@ -288,8 +289,8 @@ class Console:
         if row is _LIVE_OF_ALL and key.experiment is not None:
             raise Refused(404, "there is nothing at this address")
         visit = self._visit_of(request, key, row, names, {}, ())
-        if row in (_LIVE, _LIVE_OF_ALL):
-            event = self._event(visit)
+        if row.read is None:
+            event = self._event(visit, row)
             if visit.query.get("after") == str(event):
                 return Answer(204, b"", _HEADERS)
             return Answer(200, msgspec.json.encode({"event": event}), _HEADERS)
@@ -300,8 +301,10 @@ class Console:
             return Answer(200, found_data.body, _HEADERS | headers)
         return Answer(200, msgspec.json.encode(found_data), _HEADERS)
 
-    def _event(self, visit: Visit) -> int:
+    def _event(self, visit: Visit, row: Page | Data) -> int:
         """Return the number of the last event; of all experiments together, the number of their events."""
+        if row.event is not None:
+            return row.event(visit)
         if visit.experiment is None:
             return self._service.store.read(lambda transaction: transaction.n_events())
         number = visit.experiment.number

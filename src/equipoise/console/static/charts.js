@@ -10,7 +10,7 @@ export async function draw(place) {
   const answer = await fetch(address, { cache: "no-store" });
   if (!answer.ok) throw new Error(String(answer.status));
   const specification = await answer.json();
-  await import(document.body.dataset.vega);
+  await import(new URL(document.body.dataset.vega, document.baseURI));  // not relative to this script
   const canvas = document.createElement("div");
   canvas.className = "canvas";
   canvas.setAttribute("aria-hidden", "true");  // the place is the picture, and the table has its numbers
