@@ -368,7 +368,7 @@ def test_pages_of_plans_are_accessible_fit_and_draw_their_charts(
         page.type(console.keys["admin"])
         with page.loading():
             page.press("Enter")
-        for path in ("plans", "plans/new", f"plans/new?{urlencode(WRITTEN)}", simulated, "e/flu"):
+        for path in ("plans", "plans/new", f"plans/new?{urlencode(WRITTEN)}", simulated, "service", "e/flu"):
             for width in (320, 768, 1280):
                 page.size(width)
                 page.open(f"{console.url}/console/{path}")

@@ -153,7 +153,7 @@ def test_names_with_markup_do_nothing_in_a_browser_and_fit(console: Console, bro
             page.press("Enter")
         for name in (HOSTILE, LONG):
             plans = ("plans", f"plans/{console.plan}", f"plans/new?arm1={quote(name)}&title={quote(name)}")
-            for path in ("", *plans, filled("e/{name}", name), filled("e/{name}/log", name)):
+            for path in ("", *plans, "service", filled("e/{name}", name), filled("e/{name}/log", name)):
                 page.open(f"{console.url}/console/{path}")
                 assert page.overflow <= 0, path
                 assert page.evaluate("document.querySelectorAll('script:not([src])').length") == 0, path

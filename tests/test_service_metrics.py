@@ -213,7 +213,15 @@ def test_experiments_are_read_with_as_many_statements_however_many_there_are(url
             made.tell_many([(f"u{i}", i % 3) for i in range(0, number, 2)])
             if number in (0, 19):
                 found = scrape()
-                assert len(ran) == 2
+                assert len(ran) == 4  # of experiments, their arms, the size of the store, and how far sums reach
+        size = store.size()
+        assert value(found, "equipoise_store_bytes", part="data") <= size.data
+        assert (("equipoise_store_bytes", frozenset({("part", "log")})) in found) == (size.log is not None)
+        assert value(found, "equipoise_oldest_read_seconds") == 0
+        assert (
+            value(found, "equipoise_rollup_lag_events", experiment="x19")
+            == eq.Experiment.open(store, "x19").status().n_events
+        )
         for listed in eq.Experiment.list(store):
             status = eq.Experiment.open(store, listed.name).status()
             for state in ("assigned", "rewarded", "pending", "overdue", "dropped"):

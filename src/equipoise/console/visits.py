@@ -14,6 +14,7 @@ from equipoise.http_api import ADMINS, READERS
 
 if TYPE_CHECKING:
     from equipoise.charts.pages import Picture
+    from equipoise.console.operations import Desk
     from equipoise.experiment import Experiment, Status
     from equipoise.experiment.records import ExperimentSummary
     from equipoise.forecast_contents import ForecastContents
@@ -121,8 +122,8 @@ class Visit:
         Returns an experiment by its name, on pages about several of them; only names from `listed`.
     remember : function
         Returns what a function reads of an experiment, or what it read before if nothing has happened since.
-    find_plans : function
-        Returns the plans that the service keeps; see `plans`.
+    find_plans, find_desk : function
+        Return the plans that the service keeps, and what operators see of it; see `plans` and `desk`.
     spend : function
         Counts units towards the limits of the viewer's key: call ``spend("units", 1)`` before assigning.
     """
@@ -142,6 +143,7 @@ class Visit:
     open: Callable[[str], Experiment] = lambda name: _nothing(name)
     remember: Remember = lambda _what, _experiment, read: read()
     find_plans: Callable[[], Plans] = lambda: _absent("plans")
+    find_desk: Callable[[], Desk] = lambda: _absent("desk of operators")
 
     def create(self, name: str, **settings: Any) -> Experiment:
         """Create an experiment in the viewer's name, with the arguments of `Experiment.create`."""
@@ -153,6 +155,11 @@ class Visit:
     def plans(self) -> Plans:
         """The plans that the service keeps."""
         return self.find_plans()
+
+    @property
+    def desk(self) -> Desk:
+        """What operators see of the service and do with it."""
+        return self.find_desk()
 
     @property
     def the(self) -> Experiment:

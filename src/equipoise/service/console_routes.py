@@ -34,6 +34,7 @@ from equipoise.serialization import json_data
 from equipoise.service.api_keys import OPEN, Key
 from equipoise.service.dispatch import Answer, Exchange, Scope
 from equipoise.service.error_responses import Refused, answer_to, failure_body, log
+from equipoise.service.operating_desk import OperatingDesk
 from equipoise.service.sessions import Sessions, form_token
 from equipoise.service.threads import Threads
 
@@ -233,6 +234,7 @@ class Console:
             open=lambda of: self._service.experiment(of, key),
             remember=self._memory.remember,
             find_plans=lambda: self._service.plans,
+            find_desk=partial(OperatingDesk, self._service, key),
         )
 
     def _experiment(self, name: str, key: Key) -> Experiment:

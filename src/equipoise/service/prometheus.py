@@ -47,6 +47,14 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def since(self, before: Histogram | None) -> Histogram:
+        """Return the values that were counted since an earlier state of this histogram."""
+        found = Histogram(self.bounds)
+        found.add(self.counts, self.sum)
+        if before is not None:
+            found.add([-count for count in before.counts], -before.sum)
+        return found
+
     def add(self, counts: list[int], total: float) -> None:
         """Add the counts of another process."""
         self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
@@ -110,7 +118,7 @@ class Metrics:
             "batch_seconds": [list(self.batch_seconds.counts), self.batch_seconds.sum],
         }
 
-    def _of_all_processes(self) -> Metrics:
+    def of_all_processes(self) -> Metrics:
         """Return the sum over the processes of this server."""
         directory, total = os.environ.get(SHARED), Metrics(self._store)
         others = [] if directory is None else Path(directory).glob("*.json")
@@ -134,7 +142,7 @@ class Metrics:
         self.batch_seconds.add(*counts["batch_seconds"])
 
     def _service_lines(self) -> Iterator[str]:
-        total = self._of_all_processes()
+        total = self.of_all_processes()
         yield from _head("equipoise_requests_total", "counter", "Requests answered.")
         for (method, route, status), count in sorted(total.requests.items()):
             labels = (("method", method), ("route", route), ("status", str(status)))
@@ -153,7 +161,7 @@ class Metrics:
         """Return the status of experiments; cached, so that frequent scrapes do not load the store."""
         read_at, lines = self._gauges
         if time.monotonic() - read_at > _GAUGES_SECONDS:
-            lines = list(_gauge_lines(self._overviews.read()))
+            lines = [*_gauge_lines(self._overviews.read()), *_store_lines(self._store)]
             self._gauges = time.monotonic(), lines
         return lines
 
@@ -172,6 +180,19 @@ def _gauge_lines(overviews: Iterable[Overview]) -> Iterator[str]:
     yield from units
     yield from _head("equipoise_arm_share", "gauge", "Share of units an arm has, and that it is steered towards.")
     yield from shares
+
+
+def _store_lines(store: Store) -> Iterator[str]:
+    size = store.size()
+    yield from _head("equipoise_store_bytes", "gauge", "Size of the store, and of SQLite's write-ahead log.")
+    yield f'equipoise_store_bytes{{part="data"}} {size.data}'
+    if size.log is not None:
+        yield f'equipoise_store_bytes{{part="log"}} {size.log}'
+    yield from _head("equipoise_oldest_read_seconds", "gauge", "How long the oldest read of this process has taken.")
+    yield f"equipoise_oldest_read_seconds {store.oldest_read_seconds!r}"
+    yield from _head("equipoise_rollup_lag_events", "gauge", "Events that the sums by hour are behind the log.")
+    for name, n_events, event in store.rollup_marks():
+        yield f'equipoise_rollup_lag_events{{experiment="{_escaped(name)}"}} {n_events - event}'
 
 
 def _head(name: str, kind: str, text: str) -> Iterable[str]:

@@ -23,6 +23,7 @@ from equipoise.service.group_commit import GroupCommit
 from equipoise.service.key_limits import Budgets
 from equipoise.service.plan_queue import PLANS, PlanQueue
 from equipoise.service.prometheus import Metrics
+from equipoise.service.recent_traffic import RecentTraffic
 from equipoise.service.threads import Threads
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Service:
         self.store = store
         self.settings = settings
         self.metrics = Metrics(store)
+        self.traffic = RecentTraffic(self.metrics)
         self.keys = KeyRing(store)
         self.group_commit = GroupCommit(
             store,
@@ -158,6 +160,7 @@ class Service:
         while True:
             await asyncio.sleep(_KEYS_SECONDS)
             self.metrics.share()
+            self.traffic.sample()
             due = time.monotonic() - noted > _USES_SECONDS
             try:
                 await self._read_keys(note_uses=due)

@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,6 +20,14 @@ RESTORE = "restore the last backup that verifies, and keep the damaged store to 
 """What to do about damage."""
 
 _HINT = "use sqlite:///file.db, postgresql://user@host/database or memory:"
+
+
+class StoreSize(NamedTuple):
+    """Bytes of a store."""
+
+    data: int
+    log: int | None = None
+    """Of the write-ahead log beside an SQLite file."""
 
 
 class Database(ABC):
@@ -90,6 +98,10 @@ class Database(ABC):
 
     def discard_old_pages(self) -> None:  # noqa: B027  (PostgreSQL does so when it vacuums and recycles its WAL)
         """Do what is possible now to remove erased text from the files of the database."""
+
+    @abstractmethod
+    def size(self, transaction: Transaction) -> StoreSize:
+        """Return how many bytes the database takes."""
 
     @abstractmethod
     def check_integrity(self, transaction: Transaction) -> None:

@@ -29,7 +29,7 @@ from psycopg.errors import (
 
 from equipoise.errors import StoreBusy, StoreError, StoreMismatch, StoreUnavailable, VerificationFailed
 from equipoise.store import schema
-from equipoise.store.database import RESTORE, Database, close_if_interrupted, without_password
+from equipoise.store.database import RESTORE, Database, StoreSize, close_if_interrupted, without_password
 from equipoise.store.libpq import SNAPSHOT, Connection, Statement, as_array, as_text
 from equipoise.store.postgresql_session import set_up
 from equipoise.store.transaction import HEAD, UNIT_COLUMNS, Transaction
@@ -274,6 +274,10 @@ class PostgreSQLDatabase(Database):
                 raise
             finally:
                 transaction.close()
+
+    def size(self, transaction: Transaction) -> StoreSize:
+        """Return the bytes of the database on the server."""
+        return StoreSize(int(transaction.execute("SELECT pg_database_size(current_database())")[0][0]))
 
     def check_integrity(self, transaction: Transaction) -> None:
         """Compare every index with its table by the extension amcheck, where it is installed and we may use it."""

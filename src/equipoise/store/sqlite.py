@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from equipoise.errors import Hint, StoreError, StoreMismatch, StoreUnavailable, VerificationFailed
-from equipoise.store.database import RESTORE, Database, close_if_interrupted
+from equipoise.store.database import RESTORE, Database, StoreSize, close_if_interrupted
 from equipoise.store.schema import VERSION_TABLE, on_conflict
 from equipoise.store.transaction import UNIT_COLUMNS, Transaction
 
@@ -108,6 +108,11 @@ class SQLiteDatabase(Database):
         with _transaction(self, self.engine, writing=False) as transaction:
             yield transaction
             self._check_files(transaction.connection)
+
+    def size(self, transaction: Transaction) -> StoreSize:
+        """Return the bytes of all pages."""
+        sizes = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+        return StoreSize(int(transaction.execute(sizes)[0][0]))
 
     def check_integrity(self, transaction: Transaction) -> None:
         """Run SQLite's own check of every page, row and index."""
@@ -224,6 +229,14 @@ class FileDatabase(SQLiteDatabase):
     def identity(self, connection: sa.Connection) -> tuple[Any, ...]:
         """Return the inode of the file."""
         return ("sqlite", self._file)
+
+    def size(self, transaction: Transaction) -> StoreSize:
+        """Return the bytes of the pages and of the write-ahead log."""
+        try:
+            in_log = self._log.stat().st_size
+        except FileNotFoundError:
+            in_log = 0
+        return super().size(transaction)._replace(log=in_log)
 
     def _check_files(self, connection: sa.Connection) -> None:
         """Check before each answer that the paths still lead to the files: an open file outlives its name."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from equipoise.errors import EquipoiseError, Hint, InvalidInput, StoreMismatch
 from equipoise.store import migrations, schema
-from equipoise.store.database import Database, database_at
+from equipoise.store.database import Database, StoreSize, database_at
 
 if TYPE_CHECKING:
     from equipoise.store.transaction import Transaction
@@ -91,6 +91,8 @@ class Store:
         """
         self.rollups: dict[tuple[int, int], Any] = {}
         """Cache of `equipoise.experiment.checkpoints`: the sums by hour of each experiment, by process and number."""
+        self._reads: dict[object, float] = {}
+        """When each read of this process began."""
         self._clock = clock or _utc_now
         database.checks_clock = clock is None
         weakref.finalize(self, database.close)  # if it is never closed
@@ -134,7 +136,26 @@ class Store:
 
         If it is not `repeatable`, for example because it writes to a file, it is not retried after a lost connection.
         """
-        return self._retry(self.database.reading, work, self.database.attempts if repeatable else 1)
+        token = object()
+        self._reads[token] = time.monotonic()
+        try:
+            return self._retry(self.database.reading, work, self.database.attempts if repeatable else 1)
+        finally:
+            del self._reads[token]
+
+    @property
+    def oldest_read_seconds(self) -> float:
+        """For how long this process has been in its oldest read; 0 if it reads nothing."""
+        began = min(list(self._reads.values()), default=None)
+        return 0.0 if began is None else max(time.monotonic() - began, 0.0)
+
+    def size(self) -> StoreSize:
+        """Return how many bytes the store takes."""
+        return self.read(self.database.size)
+
+    def rollup_marks(self) -> list[tuple[str, int, int]]:
+        """Return the name of each experiment, how many events it has, and up to which its sums by hour are kept."""
+        return [(str(name), int(n), int(event)) for name, n, event in self.read(lambda found: found.rollup_marks())]
 
     def _retry(
         self,

@@ -103,6 +103,10 @@ SELECT number, kind, at, arm, details FROM events {by_change}
 WHERE experiment = ? AND unit IS NULL AND number > ? AND number <= ? ORDER BY number
 """
 _CHECKPOINT = f"SELECT {', '.join(Checkpoint._fields)} FROM checkpoints WHERE experiment = ?"  # noqa: S608
+_ROLLUP_MARKS = """
+SELECT e.name, e.n_events, coalesce(c.event, 0) FROM experiments AS e LEFT JOIN checkpoints AS c ON c.experiment = e.id
+WHERE e.state <> 'finished' ORDER BY e.id
+"""
 _LEASE = "SELECT holder, expires_at FROM leases WHERE experiment = ? AND name = ?"
 _EVENTS = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE experiment = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608
 _FORGET = sa.text("DELETE FROM pending WHERE experiment = :experiment AND due_at = :due AND decision = :of")
@@ -273,6 +277,10 @@ class Transaction(ABC):
         """Return how far the rollups of an experiment reach, if it has any."""
         rows = self.execute(_CHECKPOINT, experiment)
         return Checkpoint(*rows[0]) if rows else None
+
+    def rollup_marks(self) -> Sequence[Sequence[Any]]:
+        """Return name, number of events and the event that the rollups reach of each unfinished experiment."""
+        return self.execute(_ROLLUP_MARKS)
 
     def keys(self) -> list[Key]:
         """Return all keys, oldest first."""
