@@ -95,6 +95,7 @@ def test_signing_in_and_finding_an_experiment_by_keyboard_alone(console: Console
         page.tab_to("sign out")
         with page.loading():
             page.press("Enter")
+        page.wait_for("document.activeElement.matches('[autofocus]')")
         assert page.focused == "Key"
 
 

@@ -25,7 +25,7 @@ def fields_of(plan: Plan) -> dict[str, str]:
     --------
     >>> plan = Plan(arms={"plain": "30%", "prize": "50% (40% to 60%)"}, people={"per_day": 96, "days": 90}, goals=0.06)
     >>> fields = fields_of(plan)
-    >>> fields["guess2"], fields["at_least2"], fields["per_day"], PlanDraft(fields).plan == plan
+    >>> fields["guess2"], fields["at_least2"], fields["per_day"], holds_all(plan, fields)
     ('50', '40', '96', True)
     """
     found = dict(_texts(plan))
