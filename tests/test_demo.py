@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from console_visitor import Visitor
 from patience import HANGS
 
 import equipoise as eq
@@ -112,6 +113,13 @@ def test_the_verdict_is_computed_from_the_assignments() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_its_rules_are_met_at_the_end() -> None:
+    status = play(REAL.n_people, seed=1).experiment.status()
+    assert [rule.met for rule in status.stopping] == [True, True]
+    assert status.provisional == ()
+    assert status.sentence.startswith("'80 cents to gain' is better than 'no extra pay'")
+
+
 def test_more_weight_on_reward_gives_people_more() -> None:
     means = []
     for reward_weight in (0.0, 0.95):
@@ -145,9 +153,11 @@ def test_a_run_leaves_a_store_and_a_chart(
     assert out.startswith(f"effort: stopped, {recommended(0.8)!r}\n")
     assert re.search(r"^total +400 ", out, re.MULTILINE)
     assert "verify " in out.splitlines()[-1]
-    assert err.splitlines()[-2:] == [
+    assert err.splitlines()[-4:] == [
         "chart written to demo-output/demo.html",
         "look around: equipoise events effort --store sqlite:///demo-output/demo.db",
+        "or in a browser: equipoise serve --open --store sqlite:///demo-output/demo.db",
+        "and then http://127.0.0.1:8000/console/e/effort, where no key is asked for",
     ]
     days = [line.split(":")[0] for line in err.splitlines() if line.startswith("day ")]
     assert days == ["day  1", "day  2", "day  4", "day  7", "day 10", "day 14"]
@@ -167,9 +177,9 @@ def test_a_very_short_run_says_what_is_not_known(
     assert re.search(r"^accuracy +1[5-8] of 18 arms have no reward$", out, re.MULTILINE)
     assert re.search(r"^ +so few people tell little of what it does: more take part with --steps$", out, re.MULTILINE)
     assert f"with {steps} decision{'s' if steps > 1 else ''} replayed: all as recorded" in out
-    assert f"\n{steps} simulated {'people' if steps > 1 else 'person'} in 14 days; " in err
+    assert f"\n{steps} simulated {'people' if steps > 1 else 'person'} in 14 days, as in DellaVigna" in err
     days = [line for line in err.splitlines() if line.startswith("day ")]
-    assert days and not any("most to" in line for line in days if ": 0 assigned" in line)
+    assert days and not any("most to" in line for line in days if ": 0 people" in line)
 
 
 def test_a_short_run_names_an_arm_that_has_most_only_if_there_is_one() -> None:
@@ -249,8 +259,15 @@ def test_the_service_stays_until_control_c_if_asked_to(tmp_path: Path) -> None:
             assert said, process.wait()
             if found := re.search(r"EQUIPOISE_STORE=(\S+) EQUIPOISE_KEY=(\S+)", said):
                 url, key = found.groups()
+            elif said.startswith("the console: "):
+                console = said.removeprefix("the console: ").strip()
+            elif said.startswith("sign in with this key: "):
+                shown = said.removeprefix("sign in with this key: ").strip()
         with eq.Client(url, key) as client:
             assert client.open("effort").status().n_assigned == 60
+        with Visitor(url, shown) as visitor:
+            assert console == f"{url}/console/e/effort"
+            assert "60 people" in visitor.page("e/effort")
         process.send_signal(signal.SIGINT)
         assert process.wait(HANGS) == 0
         process.communicate()

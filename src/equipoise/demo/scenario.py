@@ -28,7 +28,7 @@ _HOUR = 3_600_000_000
 DAYS = 14
 """How long people keep coming."""
 
-MISSING = 0.05
+MISSING = 0.02
 """Share of people who never answer."""
 
 MEAN_DELAY_HOURS, DELAY_SPREAD = 8.0, 0.8
@@ -37,8 +37,11 @@ MEAN_DELAY_HOURS, DELAY_SPREAD = 8.0, 0.8
 WINDOW = timedelta(days=2)
 """How long the experiment waits for an answer before it counts a person as missing; some answer later."""
 
-PRECISION = 200.0
-"""The experiment is to know every arm to within this many presses."""
+PRECISION = 300.0
+"""The experiment is to know every arm to within this many presses, some 15 % of what people press."""
+
+CONTROL = "no extra pay"
+"""The arm that others are compared with."""
 
 
 def world_of(real: RealExperiment, n_people: int) -> World:
@@ -107,6 +110,7 @@ class Trial:
             seed=people.experiment_seed,
             missing=DropUnit(window_seconds=WINDOW.total_seconds(), late="count"),
             stopping=[Budget(units=n_people), Precision(half_width=PRECISION)],
+            control=CONTROL,
             metadata={"source": real.citation, "outcome": real.outcome},
         )
         self.play = LivePlay(self.experiment, clock, people)

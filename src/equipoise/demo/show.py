@@ -25,6 +25,8 @@ from equipoise.http_api import ADMIN
 from equipoise.paper.real_experiments import RealExperiment, effort_experiment
 from equipoise.planner.live_play import Clock
 from equipoise.service.api_keys import create_key
+from equipoise.service.asgi import has_console
+from equipoise.service.settings import Settings
 from equipoise.status_table import Line, print_lines, status_lines, styled_text
 from equipoise.store import open_store
 from equipoise.terminal import announce_compiling, counted
@@ -60,9 +62,10 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
         where = f" at {service.url}, with the key {key.id}" if sys.stderr.isatty() else ""
         say(f"the service runs on {url}{where}")
         trial = Trial(client.create, clock, real, n_people, reward_weight=reward_weight, seed=seed)
-        say(f"{len(real.names)} incentives for pressing two keys for ten minutes, as in {real.citation};")
+        say(f"which of {len(real.names)} incentives makes people press two keys most often in ten minutes?")
         people = "person" if n_people == 1 else "people"
-        say(f"{n_people:,} simulated {people} in {DAYS} days; answers take hours, {MISSING:.0%} never come")
+        say(f"{n_people:,} simulated {people} in {DAYS} days, as in {real.citation};")
+        say(f"rewards, which are button presses, come hours later, and {MISSING:.0%} never come")
         if not _live(trial, interrupted):
             status = trial.experiment.status()
             say(f"interrupted after {status.n_assigned:,} of {n_people:,} people; this is how far it came")
@@ -71,7 +74,8 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
         _conclude(trial, real, chart)
         if stay:
             _stay(service.url, text, interrupted)
-    say(f"look around: {COMMAND} events {NAME} --store {url}")
+    for line in look_around(url):
+        say(line)
     return 0
 
 
@@ -92,15 +96,31 @@ def _conclude(trial: Trial, real: RealExperiment, chart: Path | None) -> None:
     """Print the final status and the verdict, and draw the chart."""
     status = trial.experiment.status()
     trial.take_note(status)
-    print_lines([*status_lines(status), Line(""), *verdict_lines(real, status, trial.experiment.verify())])
+    truth = Line("judged by what is true in the simulation, which the experiment did not know:")
+    verdict = verdict_lines(real, status, trial.experiment.verify())
+    print_lines([*status_lines(status), Line(""), truth, *verdict])
     if chart is not None:
         save_chart(tracking_chart(trial.record()), chart)
         say(f"chart written to {chart}")
 
 
+def look_around(store: str) -> list[str]:
+    """Return how to look at the experiment after the demo has ended."""
+    found = [f"look around: {COMMAND} events {NAME} --store {store}"]
+    if has_console(Settings()):
+        found.append(f"or in a browser: {COMMAND} serve --open --store {store}")
+        found.append(f"and then http://127.0.0.1:8000/console/e/{NAME}, where no key is asked for")
+    return found
+
+
 def _stay(url: str, key: str, interrupted: threading.Event) -> None:
     """Keep the service running until Ctrl-C, to try it out."""
-    say(f"the service stays at {url} until Ctrl-C; its documentation is at {url}/docs; for another terminal:")
+    say("the service stays until Ctrl-C")
+    if has_console(Settings()):
+        say(f"the console: {url}/console/e/{NAME}")
+        say(f"sign in with this key: {key}")
+    say(f"documentation of the API: {url}/docs")
+    say("for another terminal:")
     say(f"  export EQUIPOISE_STORE={url} EQUIPOISE_KEY={key}")
     say(f"  {COMMAND} status {NAME}")
     while not interrupted.wait(0.2):
@@ -205,10 +225,7 @@ def snapshot(day: int, status: Status) -> str:
     # At first no arm leads: there are no people yet, or several arms are tied.
     most = f"; most to {first.arm!r}" if first.assigned > second.assigned else ""
     average = "-" if status.average_reward is None else f"{status.average_reward:,.0f}"
-    return (
-        f"day {day:2}: {status.n_assigned:,} assigned, {status.n_rewarded:,} rewarded, {status.n_pending:,} pending, "
-        f"{status.n_dropped:,} dropped; average {average}{most}"
-    )
+    return f"day {day:2}: {status.n_assigned:,} people, {status.n_rewarded:,} rewards; average {average}{most}"
 
 
 def say(text: str) -> None:
