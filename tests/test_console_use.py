@@ -19,6 +19,7 @@ from service_runner import running_service, serving_here
 from tools import need
 
 import equipoise as eq
+from equipoise.console import rendering
 from equipoise.console.addresses import address
 from equipoise.service import Settings
 from equipoise.service.api_keys import create_key
@@ -329,3 +330,27 @@ def test_the_style_sheet_is_light(console: Console) -> None:
     assert answer.headers["content-encoding"] == "gzip"
     sent = int(answer.headers["content-length"])
     assert sent <= 15_000, sent
+
+
+def test_viewers_share_a_recent_page_while_people_come_by_the_hundred(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "_REFRESH_SECONDS", 3_600.0)
+    refreshing = {"x-equipoise-live": "1"}
+    with Visitor(console.url, console.key) as ada, Visitor(console.url, console.key) as ben:
+
+        def events(visitor: Visitor, headers: dict[str, str]) -> int:
+            page = visitor.get("e/messages", headers=headers).text
+            return int(re.search(r'data-event="(\d+)"', page)[1])  # type: ignore[index]
+
+        first = events(ada, {})
+        console.experiment.ask("new-1")
+        assert events(ada, refreshing) == events(ben, refreshing) == first
+        # Who opens a page, or comes back to it from a form, gets the present; then refreshes have it too.
+        assert events(ben, {}) == first + 1 == events(ada, refreshing)
+        console.experiment.pause()
+        assert events(ada, refreshing) == first + 2
+        console.experiment.resume()
+        monkeypatch.setattr(rendering, "_REFRESH_SECONDS", 0.0)
+        console.experiment.ask("new-2")
+        assert events(ben, refreshing) == first + 4

@@ -1,6 +1,7 @@
 """Render what pages show: the frame around them, their templates, and a cache of renderings.
 
-A rendering is shared by everybody with the same role until the next event, so a hundred viewers cost what one costs.
+A rendering is shared by everybody with the same role until the next event, and by pages that keep themselves up to date
+a little longer, so a hundred viewers cost what one costs.
 What belongs to one viewer, such as the token of forms, stands in it as a random word that is replaced on the way out.
 """
 
@@ -30,8 +31,10 @@ from equipoise.console.words import STATES, counted
 if TYPE_CHECKING:
     from equipoise.experiment import Status
 
-_FRESH_SECONDS = 5.0
-"""Most seconds that a rendering is used: windows pass without an event."""
+_FRESH_SECONDS, _REFRESH_SECONDS = 5.0, 2.0
+"""Most seconds that a rendering is used: while nothing happens (windows pass without an event), and for pages that
+keep themselves up to date while people come by the hundred. They look every other second at most, so however many
+viewers there are, a page is rendered for them once in that time."""
 _MOST_RENDERINGS, _MOST_CHARACTERS = 256, 32_000_000
 
 THEMES = ("system", "light", "dark")
@@ -46,6 +49,15 @@ class Slots(NamedTuple):
 
 
 _PRESSED = {theme: f"slot-{secrets.token_hex(16)}" for theme in THEMES}
+
+
+class Rendering(NamedTuple):
+    """A page as it was rendered."""
+
+    at: float
+    event: int
+    status: int
+    text: str
 
 
 class Tab(NamedTuple):
@@ -99,7 +111,7 @@ class Renderer:
         self._has_api = has_api
         self.static = StaticFiles()
         self._slots = Slots(*(f"slot-{secrets.token_hex(16)}" for _ in Slots._fields))
-        self._kept: OrderedDict[Any, tuple[float, int, str]] = OrderedDict()
+        self._kept: OrderedDict[Any, Rendering] = OrderedDict()
         self._characters = 0
         self._keeping = threading.Lock()
 
@@ -120,23 +132,35 @@ class Renderer:
         return environment
 
     def page(
-        self, page: Page, visit: Visit, *, depth: int, here: str, event: int | None, slots: Slots, request_id: str
+        self,
+        page: Page,
+        visit: Visit,
+        *,
+        depth: int,
+        here: str,
+        event: int | None,
+        slots: Slots,
+        request_id: str,
+        is_refresh: bool = False,
     ) -> tuple[int, str]:
-        """Return the status and HTML of a page, from the cache if nothing has happened since."""
+        """Return the status and HTML of a page, from the cache if nothing has happened since.
+
+        A refresh takes a recent rendering too: the page has the number of its event, and soon asks again.
+        """
         if not page.is_cached or event is None or visit.form:
             shown = page.show(visit)
             return shown.status, self.shown(
                 shown, visit, page, depth=depth, here=here, event=event, slots=slots, request_id=request_id
             )
         viewer = visit.viewer._replace(name="")
-        key = (here, viewer, event, visit.change)
-        found = self._cached(key)
+        key = (here, viewer, visit.change)
+        found = self._cached(key, event, is_refresh)
         if found is None:
             shown = page.show(visit)
             text = self._rendered(shown, self._frame(shown, visit, page, depth=depth, here=here, event=event))
-            found = shown.status, text
-            self._keep(key, *found)
-        return found[0], self._filled(found[1], slots)
+            found = Rendering(time.monotonic(), event, shown.status, text)
+            self._keep(key, found)
+        return found.status, self._filled(found.text, slots)
 
     def shown(
         self,
@@ -237,22 +261,28 @@ class Renderer:
             text = text.replace(slot, "true" if theme == slots.theme else "false")
         return text
 
-    def _cached(self, key: Any) -> tuple[int, str] | None:
+    def _cached(self, key: Any, event: int, is_refresh: bool) -> Rendering | None:
         with self._keeping:
             found = self._kept.get(key)
-            if found is None or time.monotonic() - found[0] > _FRESH_SECONDS:
+            if found is None:
+                return None
+            most = _FRESH_SECONDS if found.event == event else _REFRESH_SECONDS if is_refresh else 0.0
+            if time.monotonic() - found.at > most:
                 return None
             self._kept.move_to_end(key)
-            return found[1:]
+            return found
 
-    def _keep(self, key: Any, status: int, text: str) -> None:
+    def _keep(self, key: Any, found: Rendering) -> None:
         with self._keeping:
-            before = self._kept.pop(key, None)
-            self._characters += len(text) - (0 if before is None else len(before[2]))
-            self._kept[key] = time.monotonic(), status, text
+            before = self._kept.get(key)
+            if before is not None and before.event > found.event and found.at - before.at < _FRESH_SECONDS:
+                return  # another thread has read later
+            self._characters += len(found.text) - (0 if before is None else len(before.text))
+            self._kept[key] = found
+            self._kept.move_to_end(key)
             while len(self._kept) > _MOST_RENDERINGS or self._characters > _MOST_CHARACTERS:
-                _, (_, _, old) = self._kept.popitem(last=False)
-                self._characters -= len(old)
+                _, old = self._kept.popitem(last=False)
+                self._characters -= len(old.text)
 
 
 def _live_of(page: Page, visit: Visit) -> str:

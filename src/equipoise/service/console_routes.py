@@ -74,6 +74,8 @@ class _Request(NamedTuple):
     content_type: bytes
     is_secure: bool
     takes_gzip: bool
+    is_refresh: bool
+    """Whether the script of a page fetches it again, to keep it up to date."""
     secret: str
     theme: str
     request_id: str
@@ -277,6 +279,7 @@ class Console:
             event=self._event(visit, page) if visit.viewer.reads else None,
             slots=slots,
             request_id=request.request_id,
+            is_refresh=request.is_refresh,
         )
         return _html(status, text, headers)
 
@@ -431,6 +434,7 @@ class Console:
             content_type=found.get(b"content-type", b""),
             is_secure=scope.get("scheme") == "https",
             takes_gzip=b"gzip" in found.get(b"accept-encoding", b""),
+            is_refresh=b"x-equipoise-live" in found,
             secret=crumbs.get(self._cookie, ""),
             theme=theme if theme in THEMES else THEMES[0],
             request_id=exchange.request_id.decode(),
