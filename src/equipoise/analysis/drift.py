@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise._types import FloatArray, IntArray
-from equipoise.analysis.fixed_sample import compared_pairs
+from equipoise.analysis.fixed_sample import PER_SQUARED_SKEWNESS_OF_DIFFERENCES, compared_pairs
 from equipoise.analysis.results import Basis, OverTheSamePeople, SameDifference, SameMean, Trend
 from equipoise.analysis.student import upper_quantile
 from equipoise.errors import InvalidInput
@@ -28,7 +28,7 @@ LEAST_PROBABILITY = 0.001
 """Decisions at which an arm had less are left out: a single reward would count for a thousand."""
 
 FEWEST = 30
-"""Rewards of both arms from which on there is an interval that holds at all times."""
+"""Rewards of both arms from which on there is an interval that holds at all times; more if they are skewed."""
 
 ASSUMES: dict[Basis, str] = {
     "probabilities": "Units are independent of each other, and the probabilities of all arms are those that were used.",
@@ -211,7 +211,8 @@ def over_the_same_people(
     delta = checked_probability(failure_probability) / (max(len(compared), 1) if simultaneous else 1)
     if chances is None:
         periods = checks.whole_number("n_periods", n_periods, 1)
-        return OverTheSamePeople("periods", ASSUMES["periods"], _by_period(arms, rewards, compared, delta, periods), ())
+        found = _by_period(arms, rewards, compared, delta, periods)
+        return OverTheSamePeople("periods", ASSUMES["periods"], found, ())
     chances = _checked_probabilities(chances, arms, n)
     return _scored(arms, rewards, chances, counted_after, _in_play(in_play, arms, n, chances), compared, delta)
 
@@ -281,6 +282,7 @@ def _scored(
     fewest = np.minimum(columns[kernel.ARM_REWARDS], columns[kernel.OTHER_REWARDS])
     differences = _with_intervals(
         compared,
+        _skewness(arms, rewards, n_arms),
         gap,
         error,
         mean + level,
@@ -332,13 +334,25 @@ def _by_period(
         return ()
     mean, other_mean, error, *numbers = np.array(rows).T
     fewest = np.minimum(numbers[-2], numbers[-1])
-    return _with_intervals(
-        compared, mean - other_mean, error, mean, other_mean, fewest, delta, np.array(numbers).astype(np.int64)
-    )
+    whole = np.array(numbers).astype(np.int64)
+    skewness = _skewness(arms, rewards, n_arms)
+    return _with_intervals(compared, skewness, mean - other_mean, error, mean, other_mean, fewest, delta, whole)
+
+
+def _skewness(arms: IntArray, rewards: FloatArray, n_arms: int) -> FloatArray:
+    """Return the skewness of each arm's rewards; infinite where they were all the same, so nothing is known of it."""
+    seen = ~np.isnan(rewards)
+    arms, rewards = arms[seen], rewards[seen]
+    counts = np.maximum(np.bincount(arms, minlength=n_arms), 1)
+    distance = rewards - (np.bincount(arms, rewards, n_arms) / counts)[arms]
+    square, cube = (np.bincount(arms, distance**power, n_arms) / counts for power in (2, 3))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(square > 0, cube / square**1.5, np.inf)
 
 
 def _with_intervals(
     compared: IntArray,
+    skewness: FloatArray,
     gap: FloatArray,
     error: FloatArray,
     mean: FloatArray,
@@ -347,15 +361,23 @@ def _with_intervals(
     delta: float,
     numbers: IntArray,
 ) -> tuple[SameDifference, ...]:
-    """Return the records; the arm with fewer rewards says how well the standard error is known."""
+    """Return the records; the arm with fewer rewards says how well the standard error is known.
+
+    An interval needs as many rewards as the skewness of the more skewed arm asks for, as for differences of means: an
+    arm whose rare rewards have not come yet looks as if it had no noise.
+    """
+    from equipoise.kernels.arm_evidence import PER_SQUARED_SKEWNESS
     from equipoise.kernels.t_mixture import t_radius
 
     found = []
     for k, (a, b) in enumerate(compared):
         n, spread = float(fewest[k]), float(error[k])
+        squared = float(max(skewness[a] ** 2, skewness[b] ** 2))
         known = n > 1 and spread > 0
-        at_end = spread * float(upper_quantile(delta / 2, n - 1)[0]) if known else math.inf
-        always = spread * float(t_radius(n, -math.log(delta))) if known and n >= FEWEST else math.inf
+        is_enough_at_end = known and n >= PER_SQUARED_SKEWNESS_OF_DIFFERENCES * squared
+        at_end = spread * float(upper_quantile(delta / 2, n - 1)[0]) if is_enough_at_end else math.inf
+        is_enough = known and n >= max(FEWEST, PER_SQUARED_SKEWNESS * squared)
+        always = spread * float(t_radius(n, -math.log(delta))) if is_enough else math.inf
         centre = float(gap[k]) if math.isfinite(gap[k]) else math.nan
         around = centre if math.isfinite(centre) else 0.0
         used, without_reward, left_out, rewards_a, rewards_b = (int(number) for number in numbers[:, k])
