@@ -266,6 +266,14 @@ def test_an_experiment_made_from_a_plan_is_compared_with_it(console: Console, fl
     assert "Plan again from here" in overview
 
 
+def test_metadata_that_only_looks_like_a_plan_is_left_alone(console: Console) -> None:
+    eq.Experiment.create(
+        console.store, "mine", arms=["a", "b"], information_kept=0.7, seed=1, metadata={"plan": {"days": "my own"}}
+    )
+    with Visitor(console.url, console.keys["reader"]) as reader:
+        assert "Plan against now" not in text_of(reader.page("e/mine"))
+
+
 def test_what_is_changed_in_the_steps_is_changed_and_the_rest_is_as_planned(console: Console, simulated: str) -> None:
     plan = PlanDraft(WRITTEN).plan
     with Visitor(console.url, console.keys["admin"]) as admin:

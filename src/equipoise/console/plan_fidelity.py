@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from equipoise.console.visits import Visit
+from equipoise.errors import InvalidInput
 from equipoise.experiment.fidelity import FIGURES, PLAN, fidelity_of, figure_text
 from equipoise.experiment.records import PlannedFigure
 
@@ -54,7 +55,10 @@ def fidelity_view(visit: Visit) -> FidelityView | None:
     metadata: Mapping[str, Any] = visit.description["configuration"].get("metadata") or {}
     if PLAN not in metadata:
         return None
-    found = fidelity_of(visit.status, metadata)
+    try:
+        found = fidelity_of(visit.status, metadata)
+    except InvalidInput:  # a plan of somebody's own, which is none of ours
+        return None
     may_plan = visit.viewer.reads and visit.viewer.experiment is None
     return FidelityView(
         day=found.day,
