@@ -367,6 +367,46 @@ def test_the_answer_follows_what_is_typed(console: Console, browser: Browser) ->
         assert page.complaints == []
 
 
+def test_a_plan_is_written_and_simulated_without_scripts_by_keyboard_alone(console: Console, browser: Browser) -> None:
+    with browser.page(scripts=False) as page:
+        page.open(f"{console.url}/console/plans")
+        page.type(console.keys["reader"])
+        with page.loading():
+            page.press("Enter")
+        page.tab_to("Plans")
+        with page.loading():
+            page.press("Enter")
+        page.tab_to("New plan")
+        with page.loading():
+            page.press("Enter")
+        for name, text in (
+            ("What is it about? (may be left empty)", "By keyboard"),
+            ("Arm 1", "plain"),
+            ("Guess of arm 1", "30"),
+            ("Arm 2", "prize"),
+            ("Guess of arm 2", "50"),
+            ("People a day", "96"),
+            ("For how many days?", "20"),
+            ("How exactly do you want to know each arm?", "0.1"),
+        ):
+            page.tab_to(name)
+            page.type(text)
+        with page.loading():
+            page.press("Enter")
+        assert "guess2=50" in page.address
+        assert "±0.1" in page.text("#answer h1 ~ p")
+        page.tab_to("Simulate it")
+        with page.loading():
+            page.press("Enter")
+        assert "By keyboard" in page.text("main")
+        assert "arm2=prize" in page.address
+        end = time.monotonic() + MOST_SECONDS
+        while "simulated experiments of each way" not in page.text("#progress"):
+            assert time.monotonic() < end
+            page.open(page.address)
+        assert page.complaints == []
+
+
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_pages_of_plans_are_accessible_fit_and_draw_their_charts(
     console: Console, simulated: str, flu: eq.Experiment, browser: Browser, is_dark: bool

@@ -145,8 +145,9 @@ def price_list(forecast: Forecast) -> Table:
     by_luck = "; in brackets: by luck alone" if forecast.luck_replications else ""
     shown = [(head, [cell(way) for way in ways]) for head, cell in columns]
     shown = [(head, cells) for head, cells in shown if any(cell.text for cell in cells)]  # unknown by formula
+    figures = "By formula" if forecast.by_formula else f"Medians, with ranges below them that hold 8 in 10{by_luck}"
     return Table(
-        f"Medians, with ranges below them that hold 8 in 10{by_luck}.{f' The goal: to know {goal}.' if goal else ''}",
+        f"{figures}.{f' The goal: to know {goal}.' if goal else ''}",
         ("way", *(head for head, _ in shown)),
         [(Cell(way.name), *(cells[k] for _, cells in shown)) for k, way in enumerate(ways)],
     )
