@@ -327,9 +327,10 @@ def test_a_plan_is_cancelled_and_forgotten_and_its_address_still_holds_it(consol
         to = reader.send("plans/new", large).headers["location"].removeprefix("../")
         path = urlsplit(to).path
         assert "Cancel</button>" in reader.page(to)
-        assert reader.send(path, {}, drawn_on=to).headers["location"] == f"../{path}"
-        assert "Cancelled" in text_of(reader.page(to))
-        assert reader.send(path, {}, drawn_on=to).headers["location"] == "../plans"
+        for _ in range(2):  # the second time there is nothing to cancel
+            assert reader.send(path, {"do": "cancel"}, drawn_on=to).headers["location"] == f"../{path}"
+            assert "Cancelled" in text_of(reader.page(to))
+        assert reader.send(path, {"do": "forget"}, drawn_on=to).headers["location"] == "../plans"
         assert reader.get(path).status_code == 404
         page = reader.page(to)
         assert 'value="5000"' in page
@@ -364,6 +365,29 @@ def test_the_answer_follows_what_is_typed(console: Console, browser: Browser) ->
         page.evaluate("document.querySelector('[name=half_width]').select()")
         page.type("x")
         page.wait_for("document.querySelector('#answer .problem') !== null")
+        assert page.complaints == []
+
+
+def test_a_page_follows_the_simulation_while_it_is_open(console: Console, browser: Browser) -> None:
+    written = WRITTEN | {"title": "Followed", "per_day": "200"}
+    with browser.page() as page:
+        page.open(f"{console.url}/console/plans")
+        page.type(console.keys["admin"])
+        with page.loading():
+            page.press("Enter")
+        page.open(f"{console.url}/console/plans/new?{urlencode(written)}")
+        page.tab_to("Simulate it")
+        with page.loading():
+            page.press("Enter")
+        page.evaluate("window.isTheSamePage = true")
+        page.wait_for("document.querySelectorAll('#charts [data-chart]').length > 0")
+        page.wait_for_charts()
+        page.wait_for("document.querySelector('#make option') !== null")
+        page.wait_for("document.querySelector('#stopping table') !== null")
+        page.wait_for("!document.querySelector('#progress').innerText.includes('Being simulated')")
+        assert page.evaluate("window.isTheSamePage")
+        assert page.overflow <= 0
+        assert page.violations() == []
         assert page.complaints == []
 
 

@@ -17,8 +17,8 @@ an error, it returns what is `Shown` with status 422.
 
 An element with an id and ``data-live`` is kept up to date while the page is open: when the experiment has a new event,
 ``live.js`` fetches the page and exchanges those elements. Where something else than events says that (`Page.event`),
-a row of data with the same function and the path ``.../live`` answers it. No form and no ``details`` belongs inside
-one. A chart is a row in `page_table.DATA` that returns a Vega-Lite dict, and ``{% call figure(...) %}`` with its table
-in the template. Own scripts are modules in ``static/``, named in ``{% block scripts %}``; text enters pages by
-``textContent`` only.
+a row of data with the same function and the path ``.../live`` answers it. What has ``data-live="once"`` is exchanged
+while it is empty; of the others, no form and no ``details`` belongs inside one. A chart is a row in `page_table.DATA`
+that returns a Vega-Lite dict, and ``{% call figure(...) %}`` with its table in the template. Own scripts are modules in
+``static/``, named in ``{% block scripts %}``; text enters pages by ``textContent`` only.
 """

@@ -91,9 +91,11 @@ def show(visit: Visit) -> Shown:
 
 
 def act(visit: Visit) -> Redirect:
-    """End the work on the plan, or forget it."""
+    """End the work on the plan, or forget it; who wanted to end work that is done meanwhile forgets nothing."""
     identity = visit.names["id"]
-    found = visit.plans.cancel(identity)
+    found = visit.plans.get(identity)
+    if visit.form.get("do") == "forget" or found["state"] in AT_WORK:
+        visit.plans.cancel(identity)
     is_kept = visit.plans.find(identity) is not None
     return Redirect(address(PATH, id=found["id"]) if is_kept else "plans")
 

@@ -34,9 +34,10 @@ async function drawOrSay(place) {
   }
 }
 
-const places = [...document.querySelectorAll("[data-chart]")];
-// One after the other: the first is on screen sooner.
-for (const place of places) await drawOrSay(place);
-document.addEventListener("equipoise:event", async () => {
-  for (const place of places) if (place.isConnected) await drawOrSay(place);
-});
+async function drawAll() {
+  // One after the other: the first is on screen sooner.
+  for (const place of document.querySelectorAll("[data-chart]")) if (place.isConnected) await drawOrSay(place);
+}
+
+await drawAll();
+document.addEventListener("equipoise:event", drawAll);

@@ -29,7 +29,10 @@ function exchange(fresh) {
   for (const next of fresh.querySelectorAll("[data-live][id]")) {
     const old = document.getElementById(next.id);
     localTimes(next);
-    if (old !== null && !old.isEqualNode(next) && !isInUse(old)) old.replaceWith(document.importNode(next, true));
+    const isThere = next.dataset.live === "once" && old?.childElementCount > 0;
+    if (old !== null && !isThere && !old.isEqualNode(next) && !isInUse(old)) {
+      old.replaceWith(document.importNode(next, true));
+    }
   }
   document.title = fresh.title;
 }
