@@ -18,7 +18,7 @@ from equipoise.experiment import Budget, Deadline, Decided, Precision, StoppingR
 from equipoise.experiment.configuration import checked_settings
 from equipoise.experiment.missing_rewards import missing_rule
 from equipoise.experiment.names import checked_new_name, checked_text
-from equipoise.planner import Plan
+from equipoise.planner import Plan, Way
 from equipoise.planner.plan_file import toml_key, toml_value
 from equipoise.quantities import duration_seconds, duration_text
 
@@ -192,7 +192,7 @@ class Draft:
             control=control,
             rewards=rewards,
             goals=goal,
-            ways={"information_kept": [float(kept) for kept in KEPT], "information_about": about},
+            ways=[Way.keeping(kept, information_about=about, label=way_label(kept)) for kept in map(float, KEPT)],
         )
 
     def _guess(self, line: str) -> Any:
@@ -429,6 +429,17 @@ class Draft:
                 "No stopping rule is declared: decide beforehand how many people you need, or how much precision."
             )
         return found
+
+
+def way_label(kept: float) -> str:
+    """Return how pages call keeping a share of the information.
+
+    Examples
+    --------
+    >>> way_label(1.0), way_label(0.7), way_label(0.125)
+    ('keep all', 'keep 70%', 'keep 12.5%')
+    """
+    return "keep all" if kept == 1 else f"keep {100 * kept:.4g}%"
 
 
 def _instant(text: str) -> datetime:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from equipoise.console.drafts import Draft
+from equipoise.console.drafts import Draft, way_label
 from equipoise.console.form_values import number_in, optional_count, optional_number, optional_text, text_in
 from equipoise.errors import InvalidInput
 from equipoise.experiment.missing_rewards import missing_rule
@@ -184,17 +184,6 @@ class PlanDraft:
         if self.draft.is_yes_no and guesses and all(re.fullmatch(r"0?\.\d+", guess) for guess in guesses):
             return [f"A guess of {guesses[0]} means {guesses[0]} of 100. Write 30 for 30 of 100."]
         return []
-
-
-def way_label(kept: float) -> str:
-    """Return what a way is called in the plans of the form.
-
-    Examples
-    --------
-    >>> way_label(1.0), way_label(0.7), way_label(0.125)
-    ('keep all', 'keep 70%', 'keep 12.5%')
-    """
-    return "keep all" if kept == 1 else f"keep {100 * kept:.4g}%"
 
 
 def of_100(text: str) -> str:
