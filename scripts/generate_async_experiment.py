@@ -50,6 +50,7 @@ from equipoise.experiment.records import (
     Event,
     Fidelity,
     History,
+    Outlook,
     Prices,
     Report,
     Status,

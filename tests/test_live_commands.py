@@ -345,6 +345,7 @@ EXISTING_ONLY = [
     ["what-if", "exam", "0.5"],
     ["prices", "exam"],
     ["timeline", "exam"],
+    ["outlook", "exam"],
     ["dial", "exam", "--information-kept", "0.5"],
     ["arm", "add", "exam", "x"],
     ["arm", "pause", "exam", "x"],

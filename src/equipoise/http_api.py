@@ -275,7 +275,11 @@ class PriceQuery(Struct):
     """How to price the positions of the dial."""
 
     people_per_day: (
-        Annotated[float, Meta(gt=0, description="The pace that days are computed by.", examples=[95.5])] | UnsetType
+        Annotated[
+            float,
+            Meta(gt=0, description="The pace that days are computed by; that of the last seven days.", examples=[95.5]),
+        ]
+        | UnsetType
     ) = UNSET
 
 
@@ -530,7 +534,7 @@ Timeline = _as_object(
     records.Timeline,
     **dict.fromkeys(("assigned", "rewarded", "corrected", "expired", "withdrawn"), _Counts),
     **dict.fromkeys(("assigned_so_far", "counted_so_far", "answered", "matured", "missing"), _Counts),
-    **dict.fromkeys(("mean", "std", "share_given", "share_wanted"), _Means),
+    **dict.fromkeys(("mean", "std", "low", "high", "share_given", "share_wanted"), _Means),
     **dict.fromkeys(("old_enough", "rewarded_within"), _Delays),
 )
 Report = _nullable(records.Report)
@@ -869,6 +873,14 @@ ENDPOINTS = (
         "Return what happened by period and arm: units, rewards, means, shares, delays and missing rewards.",
         query=Periods,
         answer=Timeline,
+        slow=True,
+    ),
+    _record(
+        "outlook",
+        f"{_EXPERIMENT}/outlook",
+        "What lies ahead",
+        "Return how many people come a day, and when each stopping rule will be met if everything goes on as it does.",
+        answer=records.Outlook,
         slow=True,
     ),
     _record(

@@ -39,6 +39,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "compare": analysis.compare,
         "report": analysis.report,
         "timeline": course.timeline,
+        "outlook": course.outlook,
         "fidelity": reports.fidelity,
         "pause": changes.pause,
         "resume": changes.resume,

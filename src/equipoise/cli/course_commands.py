@@ -1,4 +1,4 @@
-"""Commands that show how experiments go over time: timeline."""
+"""Commands that show how experiments go over time: timeline, outlook."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from equipoise.cli.options import AsCsv, AsJson, option, output_format
 from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, open_experiment
 
 _COUNTS = ("assigned", "rewarded", "corrected", "expired", "withdrawn", "assigned_so_far", "counted_so_far")
-_NUMBERS = ("mean", "std", "share_given", "share_wanted")
+_NUMBERS = ("mean", "std", "low", "high", "share_given", "share_wanted")
 _COHORT = ("answered", "matured", "missing")
 
 
@@ -50,3 +50,15 @@ def timeline(
         terminal.print_csv(["start", "arm", *names, *within], rows)
     else:
         typer.echo("\n".join(timeline_lines(found)))
+
+
+def outlook(name: ExperimentName, store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:
+    """Show how many people come a day, and when each stopping rule will be met."""
+    found = open_experiment(store, name, key).outlook()
+    from equipoise import terminal
+    from equipoise.course_table import outlook_lines
+
+    if as_json:
+        terminal.print_json(found.to_dict())
+    else:
+        typer.echo("\n".join(outlook_lines(found)))

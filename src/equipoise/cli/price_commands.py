@@ -17,7 +17,8 @@ def prices(
     name: ExperimentName,
     all_positions: Annotated[bool, option("--all", "Dial", None, "Print every position, not every fifth.")] = False,
     people_per_day: Annotated[
-        float | None, option("--people-per-day", "Dial", "N", "The pace, to turn people into days.")
+        float | None,
+        option("--people-per-day", "Dial", "N", "The pace that days are computed by; that of the last week."),
     ] = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,

@@ -21,6 +21,7 @@ from equipoise.experiment.records import (
     Event,
     Fidelity,
     History,
+    Outlook,
     Prices,
     Report,
     Status,
@@ -338,6 +339,10 @@ class AsyncRemoteExperiment:
         """
         return await self._backend.timeline(checked_period(every), checked_instant("since", since))
 
+    async def outlook(self) -> Outlook:
+        """Return how many people come a day, and when stopping rules will be met if everything goes on as it does."""
+        return await self._backend.outlook()
+
     async def what_if(
         self,
         reward_weight: float | None = None,
@@ -364,7 +369,8 @@ class AsyncRemoteExperiment:
         """Return what each position of the dial gives people and costs, on the present estimates.
 
         Positions lie evenly along the share of the best arm, and one of them is the present dial. Gains have ranges
-        that hold the truth in 8 of 10 cases. `people_per_day` is the pace that days are computed by.
+        that hold the truth in 8 of 10 cases. `people_per_day` is the pace that days are computed by; by default that of
+        the last seven days, as in `outlook`.
         """
         settings: dict[str, Any] = {}
         if people_per_day is not None:

@@ -88,6 +88,10 @@ class HttpBackend:
         """Fetch the timeline."""
         return self._send("timeline", every=every, **({} if since is None else {"since": since.isoformat()}))
 
+    def outlook(self) -> Any:
+        """Fetch the outlook."""
+        return self._send("outlook")
+
     def what_if(self, dial: dict[str, Any]) -> Any:
         """Fetch a comparison with another dial."""
         return self._send("what_if", **dial)

@@ -25,6 +25,7 @@ from equipoise.experiment.fidelity import fidelity_of
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
+from equipoise.experiment.outlook import outlook_of, pace_of
 from equipoise.experiment.prices import prices_of
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         ExperimentSummary,
         Fidelity,
         History,
+        Outlook,
         Prices,
         Report,
         Status,
@@ -109,6 +111,9 @@ class Backend(Protocol):
 
     def timeline(self, every: str, since: datetime | None) -> Timeline:
         """Return what happened in each period since an instant, or since the creation."""
+
+    def outlook(self) -> Outlook:
+        """Return the pace, and when stopping rules will be met."""
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare another dial, as stated and checked, with the current one."""
@@ -271,14 +276,28 @@ class StoreBackend:
         with kept_rollup(self.store, self.number, self.name) as kept:
             return timeline_of(kept, self.store.now(), every, since)
 
+    def outlook(self) -> Outlook:
+        """Look ahead from the sums by hour and the present estimates."""
+        now = self.store.now()
+
+        def read(transaction: Transaction, state: State) -> tuple[State, Status]:
+            return state, read_status(transaction, self.number, state, now)
+
+        state, status = self._read(read)
+        return outlook_of(state, status, self._pace(state, now))
+
+    def _pace(self, state: State, now: datetime) -> float | None:
+        with kept_rollup(self.store, self.number, self.name) as kept:
+            return pace_of(kept.rollup, state, now)
+
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare two dials on the present estimates."""
         return what_if(self._read(lambda _, state: state), dial)
 
     def prices(self, settings: dict[str, Any]) -> Prices:
         """Price every position of the dial by the present estimates."""
-        now = self.store.now()
-        return prices_of(self._read(lambda _, state: state), now, **settings)
+        now, state = self.store.now(), self._read(lambda _, state: state)
+        return prices_of(state, now, settings.get("people_per_day") or self._pace(state, now))
 
     def compare(self, settings: dict[str, Any]) -> Comparison:
         """Compare the arms by their sums."""

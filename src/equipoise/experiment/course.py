@@ -1,4 +1,4 @@
-"""Records of how experiments go over time: the timeline, the pace and forecasts of one, and the progress of all."""
+"""Records of how experiments go over time: the timeline, the pace, and when stopping rules will be met."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -65,6 +65,9 @@ class Timeline:
         Units assigned, and rewards in the estimates, at the end of the period.
     mean, std : float array (periods, arms)
         Of the rewards in the estimates at the end of the period, as reported; NaN where there are too few.
+    low, high : float array (periods, arms)
+        Both ends of the interval of each mean, as `status` had them at the end of the period; NaN where there was none.
+        If rewards were corrected, they may be wider than they were.
     share_given : float array (periods, arms)
         Share of the units of the period that the arm got; NaN without units.
     share_wanted : float array (periods, arms)
@@ -96,6 +99,8 @@ class Timeline:
     counted_so_far: "IntArray"
     mean: "FloatArray"
     std: "FloatArray"
+    low: "FloatArray"
+    high: "FloatArray"
     share_given: "FloatArray"
     share_wanted: "FloatArray"
     answered: "IntArray"
@@ -114,6 +119,67 @@ class Timeline:
                 value = _plain(value.tolist())
             data[field.name] = value
         return data | {"at": self.at.isoformat(), "start": [start.isoformat() for start in self.start]}
+
+
+@dataclass(frozen=True)
+class RuleOutlook:
+    """When a stopping rule will be met, if everything goes on as it does.
+
+    Attributes
+    ----------
+    rule, met, goal
+        As in `Progress`.
+    people : int or None
+        Further people until then; 0 if it is met.
+    days : float or None
+        Days until so many have come.
+    expected_at : datetime or None
+        The day and time that these lead to, in UTC; a deadline's own.
+    reason : str
+        Why there is no date, in words; empty if there is one, or if the rule is met.
+    """
+
+    rule: str
+    met: bool
+    goal: int | float | str
+    people: int | None
+    days: float | None
+    expected_at: datetime | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What lies ahead of an experiment if everything goes on as it does.
+
+    Attributes
+    ----------
+    name : str
+        The experiment.
+    at : datetime
+        When this was computed, in UTC.
+    n_events : int
+        The last event that it knows of.
+    people_per_day : float or None
+        The pace of the last seven days, or since the first person; None before the first hour has passed, and while
+        nobody is enrolled.
+    rules : tuple of RuleOutlook
+        One for each stopping rule.
+    """
+
+    name: str
+    at: datetime
+    n_events: int
+    people_per_day: float | None
+    rules: tuple[RuleOutlook, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outlook as plain data that JSON can hold."""
+        rules = []
+        for one in self.rules:
+            expected_at = None if one.expected_at is None else one.expected_at.isoformat()
+            rules.append(dataclasses.asdict(one) | {"expected_at": expected_at})
+        return dataclasses.asdict(self) | {"at": self.at.isoformat(), "rules": rules}
 
 
 def _plain(rows: Any) -> Any:

@@ -21,6 +21,7 @@ from equipoise.experiment.records import (
     ExperimentSummary,
     Fidelity,
     History,
+    Outlook,
     Prices,
     Report,
     Status,
@@ -596,6 +597,21 @@ class Experiment:
         """
         return self._backend.timeline(checked_period(every), checked_instant("since", since))
 
+    def outlook(self) -> Outlook:
+        """Return how many people come a day, and when stopping rules will be met if everything goes on as it does.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> rules = [eq.Budget(units=100), eq.Decided()]
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], reward_weight=0.5, stopping=rules)
+        >>> for rule in experiment.outlook().rules:
+        ...     print(rule.rule, rule.people, "-", rule.reason)
+        budget 100 - it is too early to know how many people come a day
+        decided None - it depends on how different the arms turn out to be
+        """
+        return self._backend.outlook()
+
     def what_if(
         self,
         reward_weight: float | None = None,
@@ -638,7 +654,8 @@ class Experiment:
         """Return what each position of the dial gives people and costs, on the present estimates.
 
         Positions lie evenly along the share of the best arm, and one of them is the present dial. Gains have ranges
-        that hold the truth in 8 of 10 cases. `people_per_day` is the pace that days are computed by.
+        that hold the truth in 8 of 10 cases. `people_per_day` is the pace that days are computed by; by default that of
+        the last seven days, as in `outlook`.
 
         Examples
         --------

@@ -13,6 +13,8 @@ from equipoise.analysis.results import ArmEstimate as ArmEstimate
 from equipoise.analysis.results import Comparison as Comparison
 from equipoise.analysis.results import Difference as Difference
 from equipoise.analysis.results import Report as Report
+from equipoise.experiment.course import Outlook as Outlook
+from equipoise.experiment.course import RuleOutlook as RuleOutlook
 from equipoise.experiment.course import Timeline as Timeline
 from equipoise.experiment.price_records import DialPosition as DialPosition
 from equipoise.experiment.price_records import DialPreset as DialPreset

@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
+from equipoise.analysis.evidence import Evidence
+from equipoise.analysis.multiplicity import arm_failures
 from equipoise.errors import EquipoiseError, InvalidInput, StoreMismatch
 from equipoise.experiment.course import DELAY_NAMES, PERIODS, Timeline
+from equipoise.experiment.inference import tightest_at
 from equipoise.experiment.rollup import DELAYS, HOUR, Rollup
 from equipoise.experiment.state import FINISHED, State, apply_change, created_state
 from equipoise.stats import ArmStats
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 MOST_PERIODS = 10_000
 MOST_CELLS = 1_000_000
 """Most periods times arms of one timeline, which then takes some 200 MB."""
-_MOST_TARGETS = 20_000
+_MOST_ENDS = 20_000
 _MONDAY = 96
 """Hours from the beginning of 1970 to its first Monday."""
 
@@ -91,11 +94,12 @@ def timeline_of(kept: KeptRollup, now: datetime, every: str, since: datetime | N
     assigned = within("assigned")
     assigned_so_far = as_count(so_far(rollup.count("assigned")))
     counted = so_far(rollup.count("counted") - rollup.count("removed"))
-    mean, std = _moments(rollup, counted, so_far)
+    moments = _moments(rollup, counted, so_far)
     together = assigned.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         share_given = assigned / together
     settled = _settled(rollup, state, microseconds(now), as_count, table)
+    wanted, low, high = _ends_of_periods(kept, known, periods, assigned_so_far, moments)
     return Timeline(
         name=kept.name,
         every=every,
@@ -106,10 +110,12 @@ def timeline_of(kept: KeptRollup, now: datetime, every: str, since: datetime | N
         assigned=assigned,
         assigned_so_far=assigned_so_far,
         counted_so_far=as_count(counted),
-        mean=mean,
-        std=std,
+        mean=moments.mean,
+        std=moments.std,
+        low=low,
+        high=high,
         share_given=share_given,
-        share_wanted=_wanted(kept, known, periods, assigned_so_far, as_count(counted), mean, std),
+        share_wanted=wanted,
         answered=within("cohort_rewarded"),
         delays=DELAY_NAMES,
         **{name: within(name) for name in ("rewarded", "corrected", "expired", "withdrawn")},
@@ -161,15 +167,39 @@ def _periods(rollup: Rollup, state: State, now: int, every: str, since: datetime
     return _Periods(size, shift, low, n)
 
 
-def _moments(rollup: Rollup, counted: FloatArray, so_far: Any) -> tuple[FloatArray, FloatArray]:
-    """Return mean and std of what is in the estimates, from sums of distances from the centre."""
+class _Moments(NamedTuple):
+    """Moments of the rewards in the estimates, by period and arm; the last two are NaN where they are not known."""
+
+    counted: FloatArray
+    mean: FloatArray
+    std: FloatArray
+    skewness: FloatArray
+    kurtosis: FloatArray
+
+
+def _moments(rollup: Rollup, counted: FloatArray, so_far: Any) -> _Moments:
+    """Return the moments of what is in the estimates, from sums of powers of distances from the centre.
+
+    Of rewards that were replaced only two powers are summed, so arms with some have two moments.
+    """
     centre = rollup.mark.centre or 0.0
     total = so_far(rollup.sum("sums") - rollup.sum("removed_sums"))
     squares = so_far(rollup.sum("squares") - rollup.sum("removed_squares"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.where(counted > 0, centre + total / counted, np.nan)
-        variance = np.maximum(squares - total * total / counted, 0.0) / (counted - 1)
-        return mean, np.where(counted > 1, np.sqrt(variance), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        first, second, third, fourth = (
+            powers / counted for powers in (total, squares, so_far(rollup.sum("cubes")), so_far(rollup.sum("fourths")))
+        )
+        variance = np.maximum(second - first * first, 0.0)
+        skewness = (third - 3.0 * first * second + 2.0 * first**3) / variance**1.5
+        kurtosis = (fourth - 4.0 * first * third + 6.0 * first**2 * second - 3.0 * first**4) / variance**2
+        is_known = (so_far(rollup.count("removed")) == 0) & np.isfinite(skewness) & np.isfinite(kurtosis)
+        return _Moments(
+            counted,
+            np.where(counted > 0, centre + first, np.nan),
+            np.where(counted > 1, np.sqrt(variance * counted / (counted - 1)), np.nan),
+            np.where(is_known, skewness, np.nan),
+            np.where(is_known, kurtosis, np.nan),
+        )
 
 
 def _settled(rollup: Rollup, state: State, now: int, as_count: Any, table: Any) -> dict[str, IntArray]:
@@ -192,32 +222,62 @@ def _settled(rollup: Rollup, state: State, now: int, as_count: Any, table: Any) 
     }
 
 
-def _wanted(
-    kept: KeptRollup,
-    known: Sequence[Phase],
-    periods: _Periods,
-    assigned: IntArray,
-    counted: IntArray,
-    mean: FloatArray,
-    std: FloatArray,
-) -> FloatArray:
-    """Return the shares that the policy wanted at the end of each period."""
-    wanted = np.full(mean.shape, np.nan)
-    cache: dict[Any, FloatArray | None] = kept.derived.setdefault("targets", {})
-    if len(cache) > _MOST_TARGETS:
+def _ends_of_periods(
+    kept: KeptRollup, known: Sequence[Phase], periods: _Periods, assigned: IntArray, moments: _Moments
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the shares that the policy wanted at the end of each period, and both ends of all intervals then."""
+    found = np.full((3, *assigned.shape), np.nan)
+    cache: dict[Any, FloatArray] = kept.derived.setdefault("ends of periods", {})
+    if len(cache) > _MOST_ENDS:
         cache.clear()
     began = list(accumulate((phase.at for phase in known), max))
     for row, hour in enumerate(periods.hours().tolist()):
         phase = bisect_left(began, (hour + periods.size) * HOUR) - 1
         if phase < 0:
             continue
-        key = phase, assigned[row].tobytes(), counted[row].tobytes(), mean[row].tobytes(), std[row].tobytes()
+        then = _Moments(*(one[row] for one in moments))
+        key = phase, assigned[row].tobytes(), *(one.tobytes() for one in then)
         if key not in cache:
-            cache[key] = wanted_shares(known[phase].state, assigned[row], counted[row], mean[row], std[row])
-        shares = cache[key]
-        if shares is not None:
-            wanted[row, : shares.size] = shares
-    return wanted
+            cache[key] = _end_of_period(known[phase].state, assigned[row], then)
+        ends = cache[key]
+        found[:, row, : ends.shape[1]] = ends
+    return found[0], found[1], found[2]
+
+
+def _end_of_period(state: State, assigned: IntArray, then: _Moments) -> FloatArray:
+    """Return the shares that the policy wants, and the low and high ends of the intervals, of the arms there are."""
+    n_arms = len(state.names)
+    ends = np.full((3, n_arms), np.nan)
+    counted = then.counted.astype(np.int64)
+    shares = wanted_shares(state, assigned, counted, then.mean, then.std)
+    if shares is not None:
+        ends[0] = shares
+    ends[1:] = _intervals(state, _Moments(*(one[:n_arms] for one in then)))
+    return ends
+
+
+def _intervals(state: State, then: _Moments) -> tuple[FloatArray, FloatArray]:
+    """Return both ends of the intervals, as `status` has them with these moments."""
+    configuration, n_arms = state.configuration, len(state.names)
+    bounds = configuration.counted_range
+    mean = np.where(then.counted > 0, then.mean, 0.0)
+    if bounds is not None:  # sums are rounded
+        least, most = (np.inf * sign if end is None else end for end, sign in zip(bounds, (-1, 1), strict=True))
+        mean = np.where(then.counted > 0, np.clip(mean, least, most), 0.0)
+    has_shape = np.isfinite(then.skewness) | (then.counted < 2) | (then.std == 0)
+    shape: dict[str, FloatArray] = {}
+    if has_shape.all():
+        skewness = np.where(np.isfinite(then.skewness), then.skewness, 0.0)
+        shape = {"skewness": skewness, "kurtosis": np.fmax(then.kurtosis, 1.0 + skewness**2)}
+    evidence = Evidence.from_summary(
+        then.counted,
+        mean,
+        np.where(then.counted > 1, then.std, 0.0),
+        **shape,
+        reward_range=bounds,
+        tightest_at=tightest_at(configuration, state.n_first),
+    )
+    return evidence.intervals(arm_failures(configuration.failure_probability, n_arms, state.n_first))
 
 
 def wanted_shares(

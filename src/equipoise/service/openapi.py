@@ -258,6 +258,7 @@ def _examples() -> dict[str, Any]:
         found["list"] = {"experiments": json_data(Experiment.list(store))}
         run("history", data={"points": 3})
         run("timeline")
+        run("outlook")
         run("events_page", data={"after": 1, "limit": 2})
         run("what_if", data={"information_kept": 0.7})
         run("prices")

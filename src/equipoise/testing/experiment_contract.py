@@ -589,6 +589,11 @@ class Reports(ExperimentCase):
         assert timeline.counted_so_far[-1].tolist() == [arm.rewarded for arm in status.arms]
         assert np.allclose(timeline.mean[-1], [arm.mean or 0 for arm in status.arms], rtol=1e-12)
         assert np.allclose(timeline.share_wanted[-1], [arm.target_share or 0 for arm in status.arms], rtol=1e-9)
+        ends = [[end if end is not None else math.nan for end in (arm.low, arm.high)] for arm in status.arms]
+        corrected = timeline.corrected.sum(axis=0) > 0
+        for found, end in ((timeline.low[-1], 0), (timeline.high[-1], 1)):
+            expected = np.array([pair[end] for pair in ends])
+            assert np.allclose(found[~corrected], expected[~corrected], rtol=1e-6, equal_nan=True)
         assert (timeline.event, len(timeline.start)) == (status.n_events, len(timeline.assigned))
         history = experiment.history(points=7)
         assert history.number[-1] == status.n_events
