@@ -62,6 +62,7 @@ TABLE = [
     Row("GET", E + "/changes", READER, rest="?limit=3"),
     Row("POST", E + "/notes", READER, {"text": "x"}),
     Row("GET", E + "/timeline", READER),
+    Row("GET", E + "/outlook", READER),
     Row("GET", E + "/export", READER),
     Row("GET", E + "/what-if", READER, rest="?reward_weight=0.5"),
     Row("GET", E + "/prices", READER, rest="?people_per_day=40"),

@@ -20,6 +20,7 @@ from equipoise.charts.curves import (
     curves_record,
     tracking_chart,
 )
+from equipoise.charts.experiment_course import course_of, course_of_timeline, period_for
 from equipoise.charts.forecasts import (
     ChanceRecord,
     EffectsRecord,
@@ -110,6 +111,8 @@ __all__ = [
     "checked_chart_path",
     "comparison_chart",
     "comparison_record",
+    "course_of",
+    "course_of_timeline",
     "curves_chart",
     "curves_record",
     "effects_chart",
@@ -128,6 +131,7 @@ __all__ = [
     "live_prices_chart",
     "live_shares_chart",
     "notes_of",
+    "period_for",
     "policy_frontier_chart",
     "policy_frontier_record",
     "precision_chart",

@@ -7,6 +7,7 @@ from typing import Any
 
 from equipoise.charts.vega_lite import decimals_of, number_text
 from equipoise.console.arm_table import ArmTable, arm_table
+from equipoise.console.course_pictures import pictures_of
 from equipoise.console.dial_change import DialChange, change_just_made
 from equipoise.console.event_log import EventLine, event_line
 from equipoise.console.pictures import Picture
@@ -14,7 +15,7 @@ from equipoise.console.plan_fidelity import FidelityView, fidelity_view
 from equipoise.console.rule_progress import RuleLine, rule_lines
 from equipoise.console.visits import Shown, Visit
 from equipoise.experiment.price_records import Gain
-from equipoise.experiment.records import Event, Status
+from equipoise.experiment.records import Event, Outlook, Status
 
 LAST_CHANGES = 5
 _GUARANTEES = {
@@ -72,6 +73,8 @@ def show(visit: Visit) -> Shown:
         visit.the.changes(LAST_CHANGES),
         query=dict(visit.query),
         address=visit.address,
+        pictures=pictures_of(visit),
+        outlook=visit.the.outlook() if status.stopping else None,
     )
     return Shown(
         "overview.html",
@@ -88,6 +91,7 @@ def overview_of(
     query: dict[str, str] | None = None,
     address: str = "",
     pictures: tuple[Picture, ...] = (),
+    outlook: Outlook | None = None,
 ) -> OverviewView:
     """Return the overview of a status, with the settings of the experiment and its last changes."""
     table = arm_table(status, configuration.get("control"), query or {})
@@ -100,7 +104,7 @@ def overview_of(
         alerts=tuple(
             AlertLine(alert.severity, alert.sentence, alert.advice) for alert in getattr(status, "alerts", ())
         ),
-        rules=tuple(rule_lines(status)),
+        rules=tuple(rule_lines(status, outlook)),
         table=table,
         intervals=_intervals(status),
         settings=_settings(status, configuration),

@@ -10,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from equipoise.console import (
     comparison,
+    course_pictures,
     desk,
     dial,
     event_log,
@@ -130,6 +131,7 @@ DATA: tuple[Data, ...] = (
     Data(path="list.csv", read=experiment_list.as_csv),
     Data(path=f"{plan_results.PATH}/live", event=plan_results.change),
     *(Data(path=f"{plan_results.PATH}/{key}.json", read=partial(plan_results.chart, key)) for key in CHARTS),
+    *(Data(path=f"e/{{name}}/{key}.json", read=partial(course_pictures.chart, key)) for key in course_pictures.CHARTS),
     Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
     Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),
     Data(path=f"{dial.PATH}/prices.json", read=dial.prices_chart),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from equipoise.experiment.records import Progress, Status
+from equipoise.experiment.records import Outlook, Progress, RuleOutlook, Status
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,21 @@ class RuleLine:
     forecast: str = ""
 
 
-def rule_lines(status: Status) -> list[RuleLine]:
-    """Return the progress of every stopping rule."""
-    return [_line(one, status) for one in status.stopping]
+def rule_lines(status: Status, outlook: Outlook | None = None) -> list[RuleLine]:
+    """Return the progress of every stopping rule, with the dates of an outlook."""
+    lines = [_line(one, status) for one in status.stopping]
+    if outlook is None:
+        return lines
+    return [replace(line, forecast=_forecast(one)) for line, one in zip(lines, outlook.rules, strict=True)]
+
+
+def _forecast(one: RuleOutlook) -> str:
+    """Return when a rule may be met, as a sentence; empty if it says nothing new."""
+    if one.met or one.rule == "deadline":
+        return ""
+    if one.expected_at is None or one.days is None:
+        return f"No date yet: {one.reason}." if one.reason else ""
+    return f"If all goes on as it does: about {one.expected_at:%-d %B %Y}, after {one.people:,} more people."
 
 
 def nearest(lines: Sequence[RuleLine]) -> RuleLine | None:

@@ -6,14 +6,14 @@ import dataclasses
 import io
 import json
 import math
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from equipoise import errors
-from equipoise.experiment import Budget, Deadline, DefaultReward, Experiment, Precision
+from equipoise.experiment import Budget, Deadline, Decided, DefaultReward, Experiment, Precision
 from equipoise.policies import Fixed, ThompsonBalance, Uniform
 from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 from equipoise.testing.unit_list_contract import UnitLists
@@ -476,6 +476,28 @@ class Life(ExperimentCase):
         experiment.change_weight(0.3)
         status = experiment.status()
         assert (status.reward_weight, status.information_kept, status.information_about) == (0.3, None, None)
+
+    def test_an_outlook_says_when_rules_will_be_met(self) -> None:
+        """Further people follow from the rules; dates follow from the pace, which takes an hour to be known."""
+        rules = [Budget(units=200), Deadline(at="2100-01-01T00:00Z"), Precision(half_width=0.2), Decided()]
+        experiment = self.create(stopping=rules, reward_range=(-50, 50))
+        budget, deadline, precision, decided = experiment.outlook().rules
+        assert (budget.people, budget.met, budget.expected_at) == (200, False, None)
+        assert (deadline.expected_at, deadline.reason) == (datetime(2100, 1, 1, tzinfo=UTC), "")
+        assert (precision.people, precision.reason) == (None, "there are too few rewards yet")
+        assert decided.reason == "it depends on how different the arms turn out to be"
+        self.play(experiment, 90)
+        found, status = experiment.outlook(), experiment.status()
+        assert (found.name, found.n_events) == (status.name, status.n_events)
+        assert [one.goal for one in found.rules] == [one.goal for one in status.stopping]
+        assert found.rules[0].people == 110
+        assert (found.rules[2].people or 0) > 0
+        if found.people_per_day is not None:
+            assert math.isclose(found.rules[0].days or 0, 110 / found.people_per_day)
+        json.dumps(found.to_dict(), allow_nan=False)
+        experiment.stop()
+        assert experiment.outlook().people_per_day is None
+        assert experiment.outlook().rules[0].reason == "nobody is enrolled now"
 
     def test_every_position_of_the_dial_has_a_price(self) -> None:
         """The present one is among them; more for people costs more people, and what is missing is said before."""
