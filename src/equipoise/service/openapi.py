@@ -276,7 +276,8 @@ def _examples() -> dict[str, Any]:
         run("stop")
         seconds = iter(range(10**6, 2 * 10**6))  # every window has passed
         run("finish")
-    plan = {"id": _PATH["id"][1], "state": "waiting", "replications": 0, "asked_at": started.isoformat(), "seconds": 30}
+    plan = {"id": _PATH["id"][1], "title": "plain, prize", "state": "waiting", "replications": 0, "seconds": 30}
+    plan["asked_at"] = started.isoformat()
     for verb in ("submit_plan", "plan", "cancel_plan"):
         found[verb] = plan | {"forecast": None, "plan": BODIES["submit_plan"]["plan"], "error": None}
     found["list_plans"] = {"plans": [plan]}
