@@ -13,7 +13,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src/equipoise/experiment/experiment.py"
 TARGET = Path(__file__).parents[1] / "src/equipoise/client/async_experiment.py"
 
-NOT_VERBS = {"name", "who", "create", "open", "list", "store", "number", "apply", "apply_all", "copy_to"}
+NOT_VERBS = {"name", "who", "create", "open", "list", "store", "number", "apply", "apply_all", "copy_to", "as_of"}
 """What is not a request to a service."""
 REPLACEMENTS = (
     (r"^    def ", "    async def "),
@@ -42,6 +42,8 @@ from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
+from equipoise.experiment.experiment import asked_of_report
+from equipoise.experiment.full_report import FullReport
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
     UNIT_STATES,
@@ -80,6 +82,12 @@ class AsyncRemoteExperiment:
         self._backend = HttpBackend(client._transport, name)
         self.client = client
         self.name = name
+
+    def as_of(self, event: int) -> AsyncRemoteExperiment:
+        \"\"\"Return the experiment as it was right after an event, without a request; see `Experiment.as_of`.\"\"\"
+        twin = AsyncRemoteExperiment(self.client, self.name)
+        twin._backend = self._backend.as_of(checks.whole_number("event", event, 1, checks.LARGEST_COUNT))
+        return twin
 
     def __repr__(self) -> str:
         return f"{self.client!r}.open({self.name!r})"

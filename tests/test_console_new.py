@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 WRITTEN = {
     "name": "4b/spring é",
+    "title": "Letters in spring",
     "question": "Does a 'prize' help?",
+    "outcome": "days until they came",
+    "arm_texts": 'the date\n\nfrom "us"',
+    "owner": "Ada",
+    "reward_unit": "days",
     "arms": 'plain\nprize <b>\n"social"',
     "control": "plain",
     "control_share": "10%",
@@ -92,7 +97,13 @@ def test_five_steps_lead_to_an_experiment(admin: Visitor, store: eq.Store) -> No
         settings.stopping == Draft(WRITTEN).settings["stopping"] == tuple(Draft(WRITTEN).rules)
         or list(settings.stopping) == Draft(WRITTEN).rules
     )
-    assert settings.metadata == {"question": "Does a 'prize' help?"}
+    assert settings.metadata == {}
+    assert made.describe()["description"] == {
+        **{name: WRITTEN[name] for name in ("title", "question", "outcome", "reward_unit", "owner")},
+        "arms": {"plain": "the date", '"social"': 'from "us"'},
+    }
+    created, paused = made.events()
+    assert (created.kind, paused.kind, created.at) == ("created", "paused", paused.at)
     assert next(made.events()).who == "Ada admin"
     again = admin.send("new/check", sent, drawn_on=f"new/check?{urlencode(sent)}")
     assert again.status_code == 422

@@ -341,6 +341,7 @@ EXISTING_ONLY = [
     ["stop", "exam"],
     ["finish", "exam"],
     ["note", "exam", "all is well"],
+    ["describe", "exam", "--title", "Exam"],
     ["weight", "exam", "0.5"],
     ["what-if", "exam", "0.5"],
     ["prices", "exam"],

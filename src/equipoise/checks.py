@@ -74,6 +74,21 @@ def is_bool(value: Any) -> bool:
     return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
 
 
+def boolean(name: str, value: Any) -> bool:
+    """Return a boolean; nothing else is taken for one.
+
+    Examples
+    --------
+    >>> boolean("paused", "no")
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: paused must be true or false; got 'no'
+    """
+    if not is_bool(value):
+        raise InvalidInput.of(name, "must be true or false", value)
+    return bool(value)
+
+
 def checked_reward(reward: Any) -> float:
     """Return a reward as a finite float of reasonable size."""
     try:

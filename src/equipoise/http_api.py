@@ -17,7 +17,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 from msgspec import field as default
 
 from equipoise import checks
-from equipoise.experiment import records
+from equipoise.experiment import full_report, records
+from equipoise.experiment.description import LONGEST_QUESTION, LONGEST_REWARD_UNIT
 from equipoise.experiment.names import LONGEST_NAME, LONGEST_NOTE, LONGEST_REASON, LONGEST_UNIT, MOST_LISTED
 
 READER, ASSIGNER, ADMIN = "reader", "assigner", "admin"
@@ -109,7 +110,12 @@ class NewExperiment(Body):
     covariates: Annotated[list[Name], Meta(description="Attributes by which reports adjust and split.")] = default(
         default_factory=list
     )
+    description: Annotated[
+        dict[str, Any] | None,
+        Meta(description="In words: `title`, `question`, `outcome`, `reward_unit`, `owner`, and texts of `arms`."),
+    ] = None
     metadata: dict[str, Any] = default(default_factory=dict)
+    paused: Annotated[bool, Meta(description="Whether nobody is assigned before it is resumed.")] = False
 
 
 class NewAssignment(Body):
@@ -194,6 +200,29 @@ class NewDial(Body):
     expected_change: Expected = None
 
 
+Text: TypeAlias = Annotated[
+    Annotated[str, Meta(max_length=LONGEST_NAME)] | None, Meta(description='null leaves it as it is, "" removes it.')
+]
+
+
+class NewDescription(Body):
+    """What an experiment is about, in words."""
+
+    title: Text = None
+    question: Annotated[str, Meta(max_length=LONGEST_QUESTION)] | None = None
+    outcome: Annotated[Text, Meta(description="What people do whose reward is 1, or what other rewards measure.")] = (
+        None
+    )
+    reward_unit: Annotated[
+        Annotated[str, Meta(max_length=LONGEST_REWARD_UNIT)] | None,
+        Meta(description="The unit of rewards that are not yes or no."),
+    ] = None
+    owner: Text = None
+    arms: Annotated[dict[str, str] | None, Meta(description="What these arms are, by name.")] = None
+    reason: Reason = None
+    expected_change: Expected = None
+
+
 class Finishing(Body):
     """Options for finishing an experiment."""
 
@@ -222,6 +251,18 @@ Kinds: TypeAlias = (
 )
 
 
+At: TypeAlias = (
+    Annotated[int, Meta(ge=1, le=2**62, description="Number of an event: the experiment as it was right after it.")]
+    | UnsetType
+)
+
+
+class AsOf(Struct):
+    """Which moment to look at; the present by default."""
+
+    at: At = UNSET
+
+
 class Page(Struct):
     """The part of the log to return."""
 
@@ -232,6 +273,7 @@ class Page(Struct):
     newest_first: Annotated[
         bool, Meta(description="Whether to begin at the end; then `next` is what to pass as `before` to go on.")
     ] = False
+    at: At = UNSET
 
 
 class LatestChanges(Struct):
@@ -240,6 +282,7 @@ class LatestChanges(Struct):
     limit: Annotated[int, Meta(ge=1, le=MOST_EVENTS, description="Events to return, at most.")] = 50
     before: Before = UNSET
     kinds: Kinds = UNSET
+    at: At = UNSET
 
 
 class UnitFilter(Struct):
@@ -269,6 +312,7 @@ class Points(Struct):
     points: Annotated[
         int, Meta(ge=1, le=100_000, description="Points to return, at most; times arms, at most 1,000,000.")
     ] = 100
+    at: At = UNSET
 
 
 class PriceQuery(Struct):
@@ -281,6 +325,7 @@ class PriceQuery(Struct):
         ]
         | UnsetType
     ) = UNSET
+    at: At = UNSET
 
 
 class Periods(Struct):
@@ -300,6 +345,7 @@ class Periods(Struct):
         ]
         | UnsetType
     ) = UNSET
+    at: At = UNSET
 
 
 class TriedDial(Struct):
@@ -336,6 +382,7 @@ class TriedDial(Struct):
         ]
         | UnsetType
     ) = UNSET
+    at: At = UNSET
 
 
 class Compared(Struct):
@@ -356,6 +403,7 @@ class Compared(Struct):
     guaranteed: Annotated[
         bool, Meta(description="Whether differences shall hold for any rewards in the declared range.")
     ] = False
+    at: At = UNSET
 
 
 class Reported(Struct):
@@ -383,6 +431,14 @@ class Reported(Struct):
     confidence: (
         Annotated[float, Meta(gt=0, lt=1, description="Of all intervals of one kind.", examples=[0.9])] | UnsetType
     ) = UNSET
+    at: At = UNSET
+
+
+class ReportedInFull(Reported):
+    """What to report on, and whether to verify the log."""
+
+    log: Annotated[bool, Meta(description="Whether to read the log, for more than the comparison.")] = True
+    verify: Annotated[bool, Meta(description="Whether to replay the whole log, as `verify` does.")] = True
 
 
 class ExportFormat(Struct):
@@ -477,12 +533,13 @@ class Arm(Struct):
 
 
 class Description(Struct):
-    """The configuration of an experiment, its arms, and whether it takes new units."""
+    """What an experiment is about, its configuration, its arms, and whether it takes new units."""
 
     name: str
     state: Literal["enrolling", "paused", "stopped", "finished"]
     created_at: datetime
     arms: list[Arm]
+    description: Annotated[dict[str, Any], Meta(description="In words, as far as it is described.")]
     configuration: dict[str, Any]
 
 
@@ -538,6 +595,12 @@ Timeline = _as_object(
     **dict.fromkeys(("old_enough", "rewarded_within"), _Delays),
 )
 Report = _nullable(records.Report)
+FullReport = _as_object(
+    full_report.FullReport,
+    report=cast("Any", Report) | None,
+    timeline=cast("Any", Timeline) | None,
+    changes=_list(records.Event),
+)
 UnitPage = _as_object(records.UnitPage, units=_list(UnitStatus))
 UnitEvents = _answer("UnitEvents", "The events of a unit, in the order of the log.", events=_list(records.Event))
 WhatIf = _as_object(records.WhatIf, error=float | None, present_error=float | None)
@@ -618,6 +681,11 @@ def _unit(verb: str, method: str, path: str, roles: tuple[str, ...], summary: st
 
 def _change(verb: str, method: str, path: str, summary: str, text: str, **more: Any) -> Endpoint:
     return _row("Experiments", verb, method, path, ADMINS, summary, text, **{"answer": Description} | more)
+
+
+def query_names(endpoint: Endpoint) -> tuple[str, ...]:
+    """Return the names of the query parameters of an endpoint."""
+    return () if endpoint.query is None else endpoint.query.__struct_fields__
 
 
 def _record(verb: str, path: str, summary: str, text: str, **more: Any) -> Endpoint:
@@ -767,7 +835,8 @@ ENDPOINTS = (
         _EXPERIMENT,
         READERS,
         "Describe an experiment",
-        "Return the settings of an experiment, its arms, and whether it takes new units.",
+        "Return what an experiment is about, its settings and arms, and whether it takes new units.",
+        query=AsOf,
         answer=Description,
         failures=(404,),
     ),
@@ -824,6 +893,16 @@ ENDPOINTS = (
         body=NewDial,
     ),
     _change(
+        "change_description",
+        "PUT",
+        f"{_EXPERIMENT}/description",
+        "Change the description",
+        "Change what the experiment is about, in words: title, question, outcome, reward unit, owner, and what arms "
+        "are. Also when it is finished; what is not given stays as it is.",
+        body=NewDescription,
+        body_bytes=None,
+    ),
+    _change(
         "add_arm",
         "POST",
         f"{_EXPERIMENT}/arms",
@@ -855,6 +934,7 @@ ENDPOINTS = (
         f"{_EXPERIMENT}/status",
         "Status of an experiment",
         "Return the state of an experiment: arms, totals, intervals that hold at all times, stopping rules.",
+        query=AsOf,
         answer=records.Status,
     ),
     _record(
@@ -880,6 +960,7 @@ ENDPOINTS = (
         f"{_EXPERIMENT}/outlook",
         "What lies ahead",
         "Return how many people come a day, and when each stopping rule will be met if everything goes on as it does.",
+        query=AsOf,
         answer=records.Outlook,
         slow=True,
     ),
@@ -968,10 +1049,22 @@ ENDPOINTS = (
         slow=True,
     ),
     _record(
+        "full_report",
+        f"{_EXPERIMENT}/report/full",
+        "Everything, to print or to keep",
+        "Return everything about an experiment as of one event: status, report, timeline, changes with their reasons, "
+        "decisions, the comparison with its plan, and the result of verifying the log.",
+        query=ReportedInFull,
+        answer=FullReport,
+        slow=True,
+        failures=(404, 409),
+    ),
+    _record(
         "fidelity",
         f"{_EXPERIMENT}/fidelity",
         "Compare with the plan",
         "Return the figures that were planned for this day beside what they are, for an experiment made from a plan.",
+        query=AsOf,
         answer=records.Fidelity,
         failures=(404, 422),
     ),

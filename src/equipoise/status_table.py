@@ -82,6 +82,8 @@ def status_lines(status: Status, *, width: int | None = None, height: int | None
     policy = repr(Policy.from_dict(status.policy))
     title = f"{visible(status.name)}: {status.state}, {policy}"
     lines = [Line(shortened(title, min(room, cell_len(title))), "bold")]
+    if called := visible(status.description.title):
+        lines.append(Line(shortened(called, min(room, cell_len(called)))))
     notes = [
         Line(part, note.style)
         for note in _notes(status)

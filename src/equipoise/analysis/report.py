@@ -17,7 +17,7 @@ from equipoise.analysis.comparisons import compare, position
 from equipoise.analysis.covariates import CovariateSums, adjusted, columns_of
 from equipoise.analysis.delays import check_news
 from equipoise.analysis.drift import over_the_same_people, trend
-from equipoise.analysis.evidence import Evidence
+from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
 from equipoise.analysis.findings import report_checks, report_sentences
 from equipoise.analysis.fixed_sample import differences_at_end, means_at_end, refusals
 from equipoise.analysis.multiplicity import arm_failures
@@ -58,6 +58,8 @@ class Design:
         Returns shares of the arms in simulations of the same design at the estimates: an array (runs, n_arms).
     provisional : tuple of str
         Reasons why the numbers may change systematically.
+    tightest_at : float
+        The number of rewards per arm at which intervals are narrowest.
     """
 
     name: str | None = None
@@ -69,6 +71,7 @@ class Design:
     shares_converge: bool = True
     simulated_shares: Callable[[], ArrayLike] | None = None
     provisional: tuple[str, ...] = ()
+    tightest_at: float = TIGHTEST_AT
 
 
 def report_on(
@@ -109,7 +112,9 @@ def report_on(
     place = None if control is None else position(names, control, parameter="control")
     _refuse_unknown(observations, [*adjust, *by])
     sums = stats_of(observations) if stats is None else stats
-    evidence = Evidence.of(sums, reward_range=observations.reward_range, sign=observations.sign)
+    evidence = Evidence.of(
+        sums, reward_range=observations.reward_range, sign=observations.sign, tightest_at=design.tightest_at
+    )
     compared: Comparison = compare(
         evidence,
         names,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from equipoise.charts.live_course import Course, Mark
+from equipoise.experiment.course import period_between
 from equipoise.experiment.records import Event, Status, Timeline
 from equipoise.experiment.sentences import sentence_of
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment
 
-_LENGTHS = (("hour", timedelta(days=4)), ("6 hours", timedelta(days=30)), ("day", timedelta(days=400)))
-"""Periods by how long the experiment took, so that there are at most some hundred points or four hundred days."""
 _MOST_MARKS = 12
 _UNMARKED = frozenset({"created", "described", "noted", "rebuilt"})
 
@@ -42,8 +41,7 @@ def course_of(experiment: Experiment) -> Course:
 
 def period_for(status: Status) -> str:
     """Return the length of the periods by which an experiment is best drawn."""
-    length = status.at - status.created_at
-    return next((name for name, most in _LENGTHS if length <= most), "week")
+    return period_between(status.created_at, status.at)
 
 
 def course_of_timeline(timeline: Timeline, status: Status, changes: Sequence[Event] = ()) -> Course:

@@ -256,7 +256,7 @@ def live_means_chart(course: Course, *, width: int = WIDTH, utc: bool = True) ->
         rows,
         layers,
         columns,
-        caption=f"Means with {confidence} intervals",
+        caption=f"Means over time, with {confidence} intervals",
         width=width,
         plot=plot,
         series="arm",

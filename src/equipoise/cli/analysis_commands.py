@@ -1,6 +1,7 @@
 """Commands that say what an experiment has found: compare and report."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +17,7 @@ from equipoise.cli.options import (
     output_format,
     save_chart,
 )
-from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, note, open_experiment
+from equipoise.cli.stores import DEFAULT_STORE, At, ExperimentName, Key, StoreUrl, note, open_experiment
 from equipoise.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def compare(
         bool, option("--guaranteed", "Analysis", None, "Differences that hold for any rewards in the declared range.")
     ] = False,
     chart: ChartFile = None,
+    at: At = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
@@ -54,7 +56,7 @@ def compare(
     """Compare the arms of an experiment: which differ, which may be best, what choosing one can cost."""
     form = output_format(as_json, as_csv)
     check_chart(chart)
-    found = open_experiment(store, name, key).compare(
+    found = open_experiment(store, name, key, at=at).compare(
         control=control, all_pairs=all_pairs, arm=arm, other=other, confidence=confidence, guaranteed=guaranteed
     )
     _draw(found, chart)
@@ -84,7 +86,15 @@ def report(
         str | None, option("--by", "Analysis", "A,B", "Compare the arms within the values of these attributes.")
     ] = None,
     confidence: Confidence = None,
+    out: Annotated[
+        Path | None, option("--out", "Output", "FILE", "Write a page to print or keep, or its numbers: .html or .json.")
+    ] = None,
+    no_verify: Annotated[
+        bool,
+        option("--no-verify", "Output", None, "With --out: do not replay the log to verify it, which takes longer."),
+    ] = False,
     chart: ChartFile = None,
+    at: At = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
@@ -94,10 +104,25 @@ def report(
     """Report everything that can be said of an experiment, from its log, with checks of what it assumes."""
     form = output_format(as_json, as_csv)
     check_chart(chart)
+    if out is not None:
+        from equipoise.experiment_page import checked_report_path
+
+        if form != "table":
+            raise InvalidInput.of("out", "must be left out with --json and --csv: FILE.json has all", str(out))
+        checked_report_path(out)
     to_adjust, to_split = _listed("adjust", adjust), _listed("by", by) or []
     try:
-        experiment = open_experiment(store, name, key, quiet=quiet)
-        found = experiment.report(control=control, adjust=to_adjust, by=to_split, confidence=confidence)
+        experiment = open_experiment(store, name, key, at=at, quiet=quiet)
+        asked: dict[str, Any] = {"control": control, "adjust": to_adjust, "by": to_split, "confidence": confidence}
+        if out is not None:
+            from equipoise.experiment_page import write_report_page
+
+            whole = experiment.full_report(**asked, verify=not no_verify)
+            write_report_page(whole, out)
+            _draw(whole.comparison, chart)
+            note(f"report as of event {whole.event:,} written to {out}")
+            return
+        found = experiment.report(**asked)
     except KeyboardInterrupt:
         note("interrupted; a report only reads, so nothing has changed")
         raise typer.Exit(INTERRUPTED) from None

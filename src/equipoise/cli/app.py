@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "resume": changes.resume,
         "stop": changes.stop,
         "finish": changes.finish,
+        "describe": changes.describe,
         "note": changes.note,
         "delete": experiments.delete,
         "weight": changes.weight,

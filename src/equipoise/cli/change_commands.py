@@ -8,6 +8,7 @@ import typer
 
 from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
+from equipoise.cli.description_options import ArmTexts, Outcome, Owner, Question, RewardUnit, Title, texts_of_arms
 from equipoise.cli.options import (
     COUNT,
     FRACTION,
@@ -22,7 +23,7 @@ from equipoise.cli.options import (
     option,
 )
 from equipoise.cli.stores import DEFAULT_STORE, ExperimentName, Key, StoreUrl, Who, open_experiment, print_answer
-from equipoise.errors import InvalidInput
+from equipoise.errors import InvalidInput, visible
 from equipoise.experiment.dial import ABOUT_WORDS, DIAL, dial_words
 
 if TYPE_CHECKING:
@@ -83,6 +84,34 @@ def finish(
             confirmation.require_typed(name, f"finish closes {name} for good, and nothing can undo it{pending}")
     experiment.finish(anyway=anyway, reason=reason, expected_change=expected_change)
     _print(experiment, as_json)
+
+
+def describe(
+    name: ExperimentName,
+    title: Title = None,
+    question: Question = None,
+    outcome: Outcome = None,
+    reward_unit: RewardUnit = None,
+    owner: Owner = None,
+    arm_texts: ArmTexts = None,
+    reason: Reason = None,
+    expected_change: ExpectedChange = None,
+    store: StoreUrl = DEFAULT_STORE,
+    key: Key = None,
+    who: Who = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say in words what an experiment is about; print that if nothing is given. An empty text removes one."""
+    experiment = open_experiment(store, name, key, who)
+    texts = {"title": title, "question": question, "outcome": outcome, "reward_unit": reward_unit, "owner": owner}
+    arms = texts_of_arms(arm_texts)
+    if arms is not None or any(text is not None for text in texts.values()):
+        experiment.change_description(**texts, arms=arms, reason=reason, expected_change=expected_change)
+    found = experiment.describe()["description"]
+    lines = [f"{label.replace('_', ' ')}: {text}" for label, text in found.items() if label != "arms"]
+    lines += [f"arm {arm}: {text}" for arm, text in found.get("arms", {}).items()]
+    said = "\n".join(map(visible, lines)) or f"{name} is not described yet"
+    print_answer({"name": name, "description": found}, said, as_json)
 
 
 def note(

@@ -9,6 +9,16 @@ import typer
 
 from equipoise.cli import confirmation
 from equipoise.cli.confirmation import Yes
+from equipoise.cli.description_options import (
+    ArmTexts,
+    Outcome,
+    Owner,
+    Question,
+    RewardUnit,
+    Title,
+    named_texts,
+    texts_of_arms,
+)
 from equipoise.cli.exit_codes import INTERRUPTED
 from equipoise.cli.options import (
     COUNT,
@@ -113,6 +123,12 @@ def create(
         str | None,
         option("--covariates", "Experiment", "A,B", "Attributes by which reports adjust and split, declared here."),
     ] = None,
+    title: Title = None,
+    question: Question = None,
+    outcome: Outcome = None,
+    reward_unit: RewardUnit = None,
+    owner: Owner = None,
+    arm_texts: ArmTexts = None,
     metadata: Annotated[
         list[str] | None, option("--metadata", "Experiment", "KEY=TEXT", "Anything to keep with it. Repeatable.")
     ] = None,
@@ -170,6 +186,7 @@ def create(
             parser=FRACTION,
         ),
     ] = None,
+    paused: Annotated[bool, option("--paused", "Experiment", None, "Assign nobody before equipoise resume.")] = False,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     who: Who = None,
@@ -185,7 +202,16 @@ def create(
         "arms": None if arms is None else list(entries(arms)),
         "floor": None if floor is None else _shares(floor),
         "covariates": None if covariates is None else list(entries(covariates)),
-        "metadata": _metadata(metadata),
+        "description": _given(
+            title=title,
+            question=question,
+            outcome=outcome,
+            reward_unit=reward_unit,
+            owner=owner,
+            arms=texts_of_arms(arm_texts),
+        ),
+        "metadata": named_texts("metadata", "KEY", metadata),
+        "paused": paused or None,
         "reward_range": None if reward_range is None else list(range_ends(reward_range)),
         "direction": "minimise" if minimise else None,
         "missing": _given(rule=rule, value=value, window=window, hold=hold or None, late=late),
@@ -212,7 +238,7 @@ def create(
     )
 
 
-_BESIDE_PLAN = ("name", "seed", "metadata", "covariates")
+_BESIDE_PLAN = ("name", "seed", "description", "metadata", "covariates", "paused")
 """Options of `create` that a plan does not answer."""
 _SECONDS = 10.0
 """How long a plan is simulated for the bands that the experiment is compared with later."""
@@ -250,16 +276,6 @@ def _given(**values: Any) -> dict[str, Any] | None:
 def _shares(text: str) -> float | list[float]:
     shares = floor_shares(text)
     return list(shares) if isinstance(shares, tuple) else shares
-
-
-def _metadata(entries: list[str] | None) -> dict[str, str] | None:
-    if not entries:
-        return None
-    pairs = [entry.partition("=") for entry in entries]
-    for key, equals, _ in pairs:
-        if not key or not equals:
-            raise InvalidInput.of("metadata", "must be KEY=TEXT", key)
-    return {key: value for key, _, value in pairs}
 
 
 def list_(store: StoreUrl = DEFAULT_STORE, key: Key = None, as_json: AsJson = False) -> None:

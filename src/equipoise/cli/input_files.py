@@ -51,9 +51,9 @@ class Description:
 
     def __init__(self, path: Path | None, given: dict[str, Any]) -> None:
         data = {} if path is None else files.parse_toml(files.read_text(path), str(path))
-        texts = {key: data[key] for key in ("name", "metadata") if key in data}
+        texts = {key: data[key] for key in ("name", "description", "metadata") if key in data}
         data = read_percentages(data, _SHARES) | texts
-        for table in ("missing", "stopping", "metadata"):
+        for table in ("missing", "stopping", "description", "metadata"):
             if isinstance(data.get(table), dict) and isinstance(given.get(table), dict):
                 given = given | {table: data[table] | given[table]}
         for option, keys in _INSTEAD_OF.items():

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from equipoise.cli.exit_codes import FAILURE, INTERRUPTED, error_text
-from equipoise.cli.options import SECONDS, AsCsv, AsJson, option, output_format
+from equipoise.cli.options import SECONDS, AsCsv, AsJson, ChartFile, check_chart, option, output_format, save_chart
 from equipoise.cli.stores import (
     DEFAULT_STORE,
+    At,
     ExperimentName,
     Key,
     StoredExperiments,
@@ -43,16 +44,26 @@ def status(
         bool, option("--watch", "Output", None, "Refresh it until the experiment is finished, or Ctrl-C.")
     ] = False,
     every: Every = 1.0,
+    chart: ChartFile = None,
+    at: At = None,
     store: StoreUrl = DEFAULT_STORE,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Print where an experiment stands: arms, totals, intervals, stopping rules."""
+    if watch and at is not None:
+        raise InvalidInput.of("at", "must be left out with --watch: the past does not change", at)
+    if watch and chart is not None:
+        raise InvalidInput.of("chart", "must be left out with --watch", str(chart))
+    check_chart(chart)
     if not 0.05 <= every <= 86_400:
         raise InvalidInput.of("every", f"must be in [0.05, 86400] seconds; got {every:g}")
-    experiment = open_experiment(store, name, key)
+    experiment = open_experiment(store, name, key, at=at)
     if not watch:
-        _print_status(experiment.status(), as_json)
+        found = experiment.status()
+        if chart is not None:
+            _draw(found, experiment.configuration.control, chart)
+        _print_status(found, as_json)
         return
     try:
         if sys.stdout.isatty() and not as_json:
@@ -61,6 +72,12 @@ def status(
             _watch_lines(experiment, every, as_json)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _draw(found: "Status", control: str | None, chart: Path) -> None:
+    from equipoise.charts import live_arms_chart
+
+    save_chart(live_arms_chart(found, control=control), chart)
 
 
 def _print_status(found: "Status", as_json: bool, *, one_line: bool = False) -> None:

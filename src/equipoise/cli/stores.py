@@ -45,6 +45,9 @@ Who = Annotated[
     str | None,
     option("--who", "Store", "NAME", "Who does this, for the log: your login name, or for a service the key's name."),
 ]
+At = Annotated[
+    int | None, option("--at", "Experiment", "EVENT", "As it was right after this event, by its number in the log.")
+]
 ExperimentName = Annotated[str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)]
 
 
@@ -97,10 +100,16 @@ def experiments_at(
 
 
 def open_experiment(
-    url: str, name: str, key: str | None = None, who: str | None = None, *, quiet: bool = False
+    url: str, name: str, key: str | None = None, who: str | None = None, *, at: int | None = None, quiet: bool = False
 ) -> "Experiment":
-    """Open an experiment of an existing store, or of a service."""
-    return experiments_at(url, key, who, quiet=quiet).open(name)
+    """Open an experiment of an existing store, or of a service; with `at`, as it was after that event."""
+    found = experiments_at(url, key, who, quiet=quiet).open(name)
+    if at is None:
+        return found
+    try:
+        return found.as_of(at)
+    except InvalidInput as error:
+        raise InvalidInput.of("at", error.expected or "", at) from None
 
 
 def is_service(url: str) -> bool:

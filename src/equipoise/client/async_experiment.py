@@ -9,10 +9,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
-from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
+from equipoise.experiment.experiment import asked_of_report
+from equipoise.experiment.full_report import FullReport
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
     UNIT_STATES,
@@ -51,6 +52,12 @@ class AsyncRemoteExperiment:
         self._backend = HttpBackend(client._transport, name)
         self.client = client
         self.name = name
+
+    def as_of(self, event: int) -> AsyncRemoteExperiment:
+        """Return the experiment as it was right after an event, without a request; see `Experiment.as_of`."""
+        twin = AsyncRemoteExperiment(self.client, self.name)
+        twin._backend = self._backend.as_of(checks.whole_number("event", event, 1, checks.LARGEST_COUNT))
+        return twin
 
     def __repr__(self) -> str:
         return f"{self.client!r}.open({self.name!r})"
@@ -245,6 +252,34 @@ class AsyncRemoteExperiment:
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
         await self._backend.run(commands.ChangeDial(*stated, reason=reason, expected_change=expected_change))
 
+    async def change_description(
+        self,
+        *,
+        title: str | None = None,
+        question: str | None = None,
+        outcome: str | None = None,
+        reward_unit: str | None = None,
+        owner: str | None = None,
+        arms: Mapping[str, str] | None = None,
+        reason: str | None = None,
+        expected_change: int | None = None,
+    ) -> None:
+        """Change what the experiment is about, in words; also when it is finished, as no measurement changes.
+
+        Parameters
+        ----------
+        title, question, outcome, reward_unit, owner : str, optional
+            As in the `description` of `create`; None leaves a text as it is, and "" removes it.
+        arms : dict of str by arm, optional
+            What these arms are; others stay as they are.
+        reason : str, optional
+            Why, for the log.
+        expected_change : int, optional
+            Number of an event: refuse this if the experiment was changed after it (`StaleChange`).
+        """
+        texts = title, question, outcome, reward_unit, owner, None if arms is None else dict(arms)
+        await self._backend.run(commands.ChangeDescription(*texts, reason=reason, expected_change=expected_change))
+
     async def note(self, text: str, kind: str = "note") -> None:
         """Write a note into the log, or a decision that was taken; also when the experiment is finished.
 
@@ -267,7 +302,7 @@ class AsyncRemoteExperiment:
         return await self._backend.configuration()
 
     async def describe(self) -> dict[str, Any]:
-        """Return name, state, arms and settings as plain data that JSON can hold."""
+        """Return name, state, arms, description and settings as plain data that JSON can hold."""
         return await self._backend.describe()
 
     async def status(self) -> Status:
@@ -436,11 +471,36 @@ class AsyncRemoteExperiment:
         confidence : float, optional
             Of all intervals of one kind together; 1 minus the experiment's failure probability by default.
         """
-        given = {"control": control, "adjust": adjust, "by": by, "confidence": confidence}
-        for name in ("adjust", "by"):
-            if isinstance(given[name], str):
-                raise InvalidInput.of(name, "must be a list of attributes", given[name])
-        return await self._backend.report({name: value for name, value in given.items() if value is not None})
+        return await self._backend.report(asked_of_report(control, adjust, by, confidence))
+
+    async def full_report(
+        self,
+        *,
+        control: str | None = None,
+        adjust: Sequence[str] | None = None,
+        by: Sequence[str] = (),
+        confidence: float | None = None,
+        log: bool = True,
+        verify: bool = True,
+    ) -> FullReport:
+        """Return everything about the experiment as of one event: what a page to print or to keep shows.
+
+        That is status, report, timeline, changes with their reasons, decisions, and the comparison with the plan it
+        was made from. ``equipoise report NAME --out report.html`` writes a page of it that opens without a network.
+
+        Parameters
+        ----------
+        control, adjust, by, confidence
+            As in `report`.
+        log : bool, default True
+            Whether to read the log, for the checks and whatever else `report` has besides `compare`. Without it and
+            `verify`, a report takes no longer for a long log than for a short one.
+        verify : bool, default True
+            Whether to replay the whole log as `verify` does, and to say so in the report; it takes longer then.
+        """
+        asked = asked_of_report(control, adjust, by, confidence)
+        left_out = {name: False for name, wanted in (("log", log), ("verify", verify)) if not wanted}
+        return await self._backend.full_report(asked | left_out)
 
     async def fidelity(self) -> Fidelity:
         """Compare the experiment with the plan it was made from: what left the range it was planned to lie in.

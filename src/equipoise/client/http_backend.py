@@ -19,10 +19,11 @@ from urllib.parse import quote, urlencode
 import msgspec
 import msgspec.structs
 
-from equipoise import http_api
+from equipoise import checks, http_api
 from equipoise.client.transport import AsyncTransport, Call, Transport
 from equipoise.errors import InvalidInput, UnknownUnit
 from equipoise.experiment import Experiment, commands, records
+from equipoise.experiment.full_report import FullReport
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text
 
 MOST_UNITS = 1_000
@@ -35,9 +36,15 @@ class HttpBackend:
 
     who = None
 
-    def __init__(self, transport: Transport | AsyncTransport, name: str) -> None:
+    def __init__(self, transport: Transport | AsyncTransport, name: str, event: int | None = None) -> None:
         self.name = checked_text("name", name, LONGEST_NAME)
         self._transport: Any = transport
+        self.event = event
+        """The event after which it is seen; None for the present."""
+
+    def as_of(self, event: int) -> HttpBackend:
+        """Return the experiment as it was after an event."""
+        return HttpBackend(self._transport, self.name, event)
 
     def run(self, command: commands.Request) -> Any:
         """Send a command."""
@@ -108,6 +115,10 @@ class HttpBackend:
         """Fetch the report."""
         return self._send("report", **_queried(settings))
 
+    def full_report(self, settings: dict[str, Any]) -> Any:
+        """Fetch everything as of one event."""
+        return self._send("full_report", **_queried(settings))
+
     def fidelity(self) -> Any:
         """Fetch the comparison with the plan."""
         return self._send("fidelity")
@@ -146,10 +157,16 @@ class HttpBackend:
         if "arm" in endpoint.path_names:
             names["arm"] = checked_text("arm", values["name"], LONGEST_NAME)
         path = endpoint.path.format(**{name: _escaped(names[name]) for name in endpoint.path_names})
-        if endpoint.query is not None:
-            path += f"?{urlencode(_part(endpoint.query, values))}"
+        slow = endpoint.slow
+        if self.event is not None:
+            if "at" not in http_api.query_names(endpoint):
+                said = f"the view of experiment {self.name!r} as of event {self.event:,} has no {verb}"
+                raise InvalidInput(f"{said}, and cannot be changed", hint="open the experiment itself")
+            values, slow = values | {"at": self.event}, True
+        query = {} if endpoint.query is None else _part(endpoint.query, values)
+        path += f"?{urlencode(query)}" if query else ""
         content = None if endpoint.body is None else _json(_part(endpoint.body, values))
-        return Call(endpoint.method, path, partial(read_answer, verb), content, endpoint.slow)
+        return Call(endpoint.method, path, partial(read_answer, verb), content, slow)
 
     def _groups(self, requests: Sequence[commands.Request]) -> Iterator[Call]:
         """Yield calls that together send all requests, in order, each call as large as allowed."""
@@ -179,10 +196,12 @@ def create_call(name: str, settings: dict[str, Any]) -> Call:
 
     checked_new_name("name", name)
     given = (Experiment.create.__kwdefaults__ or {}) | settings
+    paused = checks.boolean("paused", given.pop("paused"))
     if given.pop("who") is not None:
         raise InvalidInput.of("who", "must be left out: a service logs the name of the key")
     configuration, pairs = checked_settings(**given)
     data = configuration.to_dict() | {"name": name, "arms": [arm for arm, _ in pairs], "floor": [f for _, f in pairs]}
+    data |= {"paused": True} if paused else {}
     content = _json({key: value for key, value in _part(http_api.NewExperiment, data).items() if value is not None})
     return _experiments("create", content=content, creates=None if given["seed"] is None else name)
 
@@ -196,6 +215,8 @@ def read_answer(verb: str, data: Any) -> Any:
     """Return the record, or the list of records, that the data of an answer say."""
     if verb == "describe":
         return data
+    if verb == "full_report":
+        return _full_report(data)
     key, kind = _record_kind(verb)
     if kind is None:
         return None
@@ -231,6 +252,16 @@ def _record(kind: type, data: Any) -> Any:
     if kind is records.Report:
         data = _with_nan(kind, data)
     return msgspec.convert(data, kind)
+
+
+def _full_report(data: Any) -> FullReport:
+    """Convert the data of a full report, part by part."""
+    values: dict[str, Any] = {}
+    for name, hint in _hints(FullReport).items():
+        kinds = [kind for kind in (hint, *get_args(hint)) if dataclasses.is_dataclass(kind)]
+        is_record = bool(kinds) and isinstance(data[name], dict)
+        values[name] = _record(cast("Any", kinds[0]), data[name]) if is_record else msgspec.convert(data[name], hint)
+    return FullReport(**values)
 
 
 def _with_nan(hint: Any, data: Any) -> Any:

@@ -19,11 +19,11 @@ from equipoise.console.dial_words import (
     gain_words_of,
     words_of,
 )
-from equipoise.console.gain_words import GainWords
 from equipoise.console.pictures import Picture, drawn_for, picture
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment.dial import POLICY_DIAL, dial_words
+from equipoise.experiment.gain_words import GainWords
 from equipoise.experiment.records import Prices, Status
 
 PATH = "e/{name}/dial"

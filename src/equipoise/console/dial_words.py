@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.console.gain_words import GainWords, gain_words
+from equipoise.experiment.gain_words import GainWords, gain_words
 from equipoise.experiment.records import DialPosition, Prices, Status
 
 MOST_ARMS = 12

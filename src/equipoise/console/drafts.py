@@ -16,8 +16,9 @@ from equipoise.console.words import counted
 from equipoise.errors import InvalidInput
 from equipoise.experiment import Budget, Deadline, Decided, Precision, StoppingRule
 from equipoise.experiment.configuration import checked_settings
+from equipoise.experiment.description import TEXTS, checked_description
 from equipoise.experiment.missing_rewards import missing_rule
-from equipoise.experiment.names import checked_new_name, checked_text
+from equipoise.experiment.names import checked_new_name
 from equipoise.planner import Plan, Way
 from equipoise.planner.plan_file import toml_key, toml_value
 from equipoise.quantities import duration_seconds, duration_text
@@ -32,7 +33,6 @@ AS_PLANNED = "planned"
 """The position of the dial that a plan says."""
 ABOUT = {"every-arm": "every arm", "average": "the arms on average", "best-arm": "which arm is best"}
 MOST_ARMS, MOST_GUESSED_ARMS = 1_000, 20
-LONGEST_LINE = 1_000
 MOST_GUESSED = 1_000_000
 
 
@@ -80,14 +80,14 @@ class Draft:
         return control, share or 0.0
 
     @cached_property
-    def words_about(self) -> dict[str, str]:
-        """The question and what a reward is, as far as they are written."""
-        found = {}
-        for name in ("question", "outcome"):
-            text = optional_text(self.form, name)
-            if text is not None:
-                found[name] = checked_text(f"the {name}", text, LONGEST_LINE)
-        return found
+    def description(self) -> dict[str, Any]:
+        """What it is about, as far as that is written."""
+        found: dict[str, Any] = {name: optional_text(self.form, name) for name in TEXTS}
+        lines = [line.strip() for line in self.form.get("arm_texts", "").rstrip().splitlines()]
+        if len(lines) > len(self.arms):
+            raise InvalidInput(f"describe the {len(self.arms):,} arms with a line each; got {len(lines):,} lines")
+        found["arms"] = {arm: line for arm, line in zip(self.arms, lines, strict=False) if line}
+        return checked_description("description", found).to_dict()
 
     # Rewards
 
@@ -254,7 +254,7 @@ class Draft:
             planned = self.choice.settings
             if not self._is_as_planned:
                 del planned["policy"]
-            found = planned | changed | {"metadata": planned["metadata"] | dict(self.words_about)}
+            found = planned | changed | {"description": self.description}
         checked_settings(**_defaults() | found)
         return found
 
@@ -270,7 +270,7 @@ class Draft:
             "direction": self.direction,
             "missing": missing_rule(self.missing),
             "stopping": self.rules,
-            "metadata": dict(self.words_about),
+            "description": self.description,
         }
 
     @property
@@ -286,7 +286,7 @@ class Draft:
             found["reward_range"] = list(self.reward_range)
         if self.direction != "maximise":
             found["direction"] = self.direction
-        tables = {"missing": self.missing, "stopping": self.stopping, "metadata": self.words_about}
+        tables = {"missing": self.missing, "stopping": self.stopping, "description": self.description}
         return found | {name: table for name, table in tables.items() if table and table != {"rule": "wait"}}
 
     @property
@@ -456,4 +456,5 @@ def _instant(text: str) -> datetime:
 def _defaults() -> dict[str, Any]:
     from equipoise.experiment import Experiment
 
-    return {name: value for name, value in (Experiment.create.__kwdefaults__ or {}).items() if name != "who"}
+    given = Experiment.create.__kwdefaults__ or {}
+    return {name: value for name, value in given.items() if name not in ("paused", "who")}

@@ -5,17 +5,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from equipoise.console.acts import ActView, Input, Sentence, quoted, reason_input
 from equipoise.console.addresses import address
+from equipoise.console.experiment_settings import LABELS
 from equipoise.console.experiment_settings import PATH as SETTINGS
 from equipoise.console.form_values import number_in, optional_number, optional_text, problem_in, text_in
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.console.words import counted
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment import ArmStatus, Status
+from equipoise.experiment.description import LONGEST_OF_ARMS, LONGEST_QUESTION, LONGEST_REWARD_UNIT, TEXTS
+from equipoise.experiment.names import LONGEST_NAME
 
 PATH = f"{SETTINGS}/{{act}}"
+MOST_DESCRIBED = 50
+"""Arms that can be described on a page."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +223,44 @@ def _add_arm(visit: Visit) -> ActView:
     return ActView("Add an arm", words, "Add it", inputs)
 
 
+def _describe(visit: Visit) -> ActView:
+    said = visit.the.configuration.description
+    words = (
+        Sentence("Pages, sentences and reports use these words from now on; the log keeps what they were."),
+        Sentence("Nothing that was measured or decided changes. An empty field removes its text."),
+    )
+    longest = {"question": LONGEST_QUESTION, "reward_unit": LONGEST_REWARD_UNIT}
+    inputs = [
+        Input(name, label, visit.form.get(name, getattr(said, name)), longest=longest.get(name, LONGEST_NAME))
+        for name, label in LABELS.items()
+    ]
+    arms = _described_arms(visit)
+    if arms:
+        texts = "\n".join(" ".join(said.arms.get(arm, "").split()) for arm in arms).rstrip()
+        hint = f"One line for each arm, in their order: {', '.join(map(quoted, arms))}."
+        value = visit.form.get("arm_texts", texts)
+        inputs.append(Input("arm_texts", "What each arm is", value, hint, kind="long", longest=LONGEST_OF_ARMS))
+    return ActView("Change the description", words, "Change it", tuple(inputs))
+
+
+def _described_arms(visit: Visit) -> list[str]:
+    """Return the arms that can be described on the page; none if they are too many."""
+    names = [arm["name"] for arm in visit.description["arms"]]
+    return names if len(names) <= MOST_DESCRIBED else []
+
+
+def _do_describe(visit: Visit, reason: str | None) -> None:
+    texts: dict[str, Any] = {name: visit.form.get(name, "").strip() for name in TEXTS}
+    arms = _described_arms(visit)
+    lines = [line.strip() for line in visit.form.get("arm_texts", "").rstrip().splitlines()]
+    if len(lines) > len(arms):
+        raise InvalidInput(f"describe the {len(arms):,} arms with a line each; got {len(lines):,} lines")
+    lines += [""] * (len(arms) - len(lines))
+    was = visit.the.configuration.description.arms
+    changed = {arm: line for arm, line in zip(arms, lines, strict=True) if line != " ".join(was.get(arm, "").split())}
+    visit.the.change_description(**texts, arms=changed, reason=reason)
+
+
 def _pause_arm(visit: Visit) -> ActView:
     arm = _arm(visit)
     return ActView(f"Pause {quoted(arm.arm)}?", arm_words(visit.status, arm, for_good=False), "Pause the arm")
@@ -267,6 +311,7 @@ def _do_rehearse(visit: Visit, _reason: str | None) -> None:
         stopping=settings.stopping,
         failure_probability=settings.failure_probability,
         covariates=settings.covariates,
+        description=settings.description.to_dict(),
         metadata={name: value for name, value in settings.metadata.items() if name != "plan"}
         | {"rehearsal_of": visit.the.name},
     )
@@ -291,6 +336,7 @@ ACTS: dict[str, Act] = {
         is_typed=True,
     ),
     "weight": Act(_weight, _do_weight),
+    "describe": Act(_describe, _do_describe),
     "add-arm": Act(
         _add_arm,
         lambda visit, reason: visit.the.add_arm(

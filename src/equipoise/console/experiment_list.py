@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from equipoise.console.rule_progress import RuleLine, nearest, rule_lines
 from equipoise.console.visits import Download, Shown, Visit
 from equipoise.experiment.records import ExperimentSummary, Status
+from equipoise.experiment.rule_progress import RuleLine, nearest, rule_lines
 
 ROWS = 50
 _MOST_READ = 400

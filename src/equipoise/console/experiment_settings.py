@@ -55,6 +55,8 @@ class SettingsView:
     metadata: str | None
     dial: str
     dial_act: ActLink | None
+    description: tuple[Setting, ...]
+    describe: ActLink | None
     arms: tuple[ArmSetting, ...]
     add_arm: ActLink | None
     acts: tuple[ActLink, ...]
@@ -95,6 +97,8 @@ def show(visit: Visit) -> Shown:
         metadata=json.dumps(metadata, indent=2, ensure_ascii=False) if metadata else None,
         dial=_dial(configuration["policy"]),
         dial_act=link("Turn the dial", "weight") if may and _has_dial(configuration["policy"]) else None,
+        description=tuple(_described(described["description"])),
+        describe=link("Change the description", "describe") if visit.viewer.changes else None,
         arms=tuple(arms),
         add_arm=link("Add an arm", "add-arm") if may and state != "stopped" else None,
         acts=tuple(acts),
@@ -113,11 +117,28 @@ _DONE = {
     "settle": "Windows that have passed are settled.",
     "finish": "Finished.",
     "weight": "The dial is turned, from the next person on.",
+    "describe": "The description is changed.",
     "add-arm": "The arm is added.",
     "pause-arm": "The arm is paused.",
     "resume-arm": "The arm is resumed.",
     "retire-arm": "The arm is retired.",
 }
+
+
+def _described(description: Mapping[str, Any]) -> list[Setting]:
+    """Return what the experiment is about, as far as that is said."""
+    found = [Setting(label, description[name]) for name, label in LABELS.items() if name in description]
+    return found + [Setting(quoted(arm), text) for arm, text in description.get("arms", {}).items()]
+
+
+LABELS = {
+    "title": "Title",
+    "question": "Question",
+    "outcome": "What people do whose reward is 1",
+    "reward_unit": "Unit of rewards that are numbers",
+    "owner": "Who is responsible",
+}
+"""What the texts of a description are called."""
 
 
 def _has_dial(policy: Mapping[str, Any]) -> bool:

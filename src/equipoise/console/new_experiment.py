@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from equipoise.console.acts import Input
 from equipoise.console.addresses import address
-from equipoise.console.drafts import ABOUT, AS_PLANNED, KEPT, LONGEST_LINE, Draft
+from equipoise.console.drafts import ABOUT, AS_PLANNED, KEPT, Draft
 from equipoise.console.form_values import problem_in
 from equipoise.console.plan_choice import PlanChoice, choice_of
 from equipoise.console.visits import Redirect, Shown, Visit
 from equipoise.errors import EquipoiseError, ExperimentExists
+from equipoise.experiment.description import LONGEST_QUESTION, LONGEST_REWARD_UNIT
 from equipoise.experiment.names import LONGEST_NAME
 
 LONGEST_TEXT = 20_000
@@ -103,14 +104,22 @@ def _about_fields(form: Mapping[str, str]) -> tuple[Input, ...]:
         field(
             "name", "Name", "How people and programs call it. It cannot change.", is_required=True, longest=LONGEST_NAME
         ),
-        field("question", "Question (may be left empty)", "What you want to find out.", longest=LONGEST_LINE),
+        field("title", "Title (may be left empty)", "For pages and reports.", longest=LONGEST_NAME),
+        field("question", "Question (may be left empty)", "What you want to find out.", longest=LONGEST_QUESTION),
         field(
             "outcome",
-            "What is a reward? (may be left empty)",
-            "Such as: came to the appointment.",
-            longest=LONGEST_LINE,
+            "What do people do whose reward is 1? (may be left empty)",
+            "Such as: came to the appointment. Pages then say how many more of 100 came to the appointment.",
+            longest=LONGEST_NAME,
         ),
         field("arms", "Arms", "At least two, one on each line.", kind="long", is_required=True, longest=LONGEST_TEXT),
+        field(
+            "arm_texts",
+            "What each arm is (may be left empty)",
+            "One line for each arm, in their order.",
+            kind="long",
+            longest=LONGEST_TEXT,
+        ),
         field("control", "Control (may be left empty)", "The arm that others are compared with.", longest=LONGEST_NAME),
         field(
             "control_share",
@@ -118,6 +127,7 @@ def _about_fields(form: Mapping[str, str]) -> tuple[Input, ...]:
             "At least this share of people get the control, such as 10%.",
             kind="number",
         ),
+        field("owner", "Who is responsible? (may be left empty)", longest=LONGEST_NAME),
     )
 
 
@@ -133,6 +143,12 @@ def _rewards_fields(form: Mapping[str, str]) -> tuple[Input, ...]:
         ),
         field("low", "Lowest reward, in a range", kind="number"),
         field("high", "Highest reward, in a range", kind="number"),
+        field(
+            "reward_unit",
+            "Unit of rewards that are numbers (may be left empty)",
+            "Such as points or minutes.",
+            longest=LONGEST_REWARD_UNIT,
+        ),
         field(
             "good",
             "Good rewards are",
@@ -223,7 +239,7 @@ STEPS = (
         "Question and arms",
         "What is compared?",
         _about_fields,
-        lambda draft: (draft.name, draft.words_about, draft.arms, draft.control),
+        lambda draft: (draft.name, draft.arms, draft.description, draft.control),
         lambda draft: draft.sentence,
     ),
     Step(
@@ -272,9 +288,7 @@ def act(visit: Visit) -> Redirect | Shown:
     choice = choice_of(visit.plans, form) if "plan" in form else None
     draft = Draft(form, choice)
     try:
-        made = visit.create(draft.name, **draft.settings)
-        if visit.form.get("start") == "paused":
-            made.pause(reason="made to be started later")
+        made = visit.create(draft.name, **draft.settings, paused=visit.form.get("start") == "paused")
     except ExperimentExists:
         shown = step_view(form, 0, base=visit.address, choice=choice)
         problem = f"There is an experiment {draft.name!r} already: choose another name."

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from equipoise.charts.vega_lite import decimals_of, number_text
 from equipoise.console.arm_table import ArmTable, arm_table
 from equipoise.console.course_pictures import pictures_of
 from equipoise.console.dial_change import DialChange, change_just_made
 from equipoise.console.event_log import EventLine, event_line
 from equipoise.console.pictures import Picture
 from equipoise.console.plan_fidelity import FidelityView, fidelity_view
-from equipoise.console.rule_progress import RuleLine, rule_lines
 from equipoise.console.visits import Shown, Visit
-from equipoise.experiment.price_records import Gain
+from equipoise.experiment.gain_words import gain_sentence
 from equipoise.experiment.records import Event, Outlook, Status
+from equipoise.experiment.rule_progress import RuleLine, rule_lines
 
 LAST_CHANGES = 5
 _GUARANTEES = {
@@ -49,6 +48,7 @@ class OverviewView:
 
     name: str
     state: str
+    question: str
     sentence: str
     summary: str
     provisional: tuple[str, ...]
@@ -98,6 +98,7 @@ def overview_of(
     return OverviewView(
         name=status.name,
         state=status.state,
+        question=status.description.question,
         sentence=_sentence(status),
         summary=_summary(status, table.average),
         provisional=status.provisional,
@@ -134,19 +135,8 @@ def _summary(status: Status, average: str) -> str:
         said += f" The average reward is {average}."
     gain = status.gain_over_equal_shares
     if gain is not None:
-        said += f" {_gain(gain, status.direction)}"
+        said += f" {gain_sentence(status, gain)}"
     return said
-
-
-def _gain(gain: Gain, direction: str) -> str:
-    """Return what people gained compared with equal shares; more than 0 is better in both directions."""
-    decimals = decimals_of([(gain.low, gain.high)])
-    low, high = number_text(gain.low, decimals), number_text(gain.high, decimals)
-    more = "more" if direction == "maximise" else "less"
-    if round(gain.per_100, decimals or 0) < 0:
-        more = "less" if direction == "maximise" else "more"
-    value = number_text(abs(gain.per_100), decimals)
-    return f"100 people together got {value} {more} than with equal shares of all arms (likely {low} to {high})."
 
 
 def _people(number: int) -> str:
@@ -165,7 +155,10 @@ def _intervals(status: Status) -> tuple[str, ...]:
 
 def _settings(status: Status, configuration: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     policy = status.policy.get("name", "")
-    rows = [("policy", f"{policy}, {'more' if status.direction == 'maximise' else 'less'} is better")]
+    rows = [("a reward says", status.description.outcome)] if status.description.outcome else []
+    if status.description.owner:
+        rows.append(("responsible", status.description.owner))
+    rows.append(("policy", f"{policy}, {'more' if status.direction == 'maximise' else 'less'} is better"))
     if status.information_kept is not None:
         rows.append(
             ("dial", f"keeps {100 * status.information_kept:.0f}% of the information ({status.information_about})")

@@ -38,7 +38,7 @@ class PlanChoice:
         plan = self.plan
         yield "plan", self.id
         yield "way", self.way.label
-        yield "question", plan.title or ""
+        yield "title", plan.title or ""
         yield "outcome", plan.outcome or ""
         yield "arms", "\n".join(plan.arm_names)
         yield "control", plan.control or ""

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from equipoise.console.acts import Input
 from equipoise.console.addresses import address
-from equipoise.console.drafts import ABOUT, LONGEST_LINE
+from equipoise.console.drafts import ABOUT
 from equipoise.console.form_values import problem_in
 from equipoise.console.plan_draft import MOST_ARMS, ArmRow, PlanDraft, is_field
 from equipoise.console.plan_fields import fields_of, repr_of
@@ -201,8 +201,8 @@ def _parts(form: Mapping[str, str]) -> list[FormPart]:
     return [
         part(
             "What is compared?",
-            text("title", "What is it about? (may be left empty)", longest=LONGEST_LINE),
-            text("outcome", "What is a reward? (may be left empty)", "Such as: came to the appointment.", LONGEST_LINE),
+            text("title", "What is it about? (may be left empty)", longest=LONGEST_NAME),
+            text("outcome", "What is a reward? (may be left empty)", "Such as: came to the appointment.", LONGEST_NAME),
             choice(
                 "rewards",
                 "Rewards are",

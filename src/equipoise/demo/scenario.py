@@ -111,7 +111,11 @@ class Trial:
             missing=DropUnit(window_seconds=WINDOW.total_seconds(), late="count"),
             stopping=[Budget(units=n_people), Precision(half_width=PRECISION)],
             control=CONTROL,
-            metadata={"source": real.citation, "outcome": real.outcome},
+            description={
+                "question": f"Which of {len(real.names)} incentives brings the most {real.outcome}?",
+                "reward_unit": real.outcome,
+            },
+            metadata={"source": real.citation},
         )
         self.play = LivePlay(self.experiment, clock, people)
         self._weight = reward_weight

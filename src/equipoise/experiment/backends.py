@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
 from equipoise.errors import (
@@ -19,9 +20,11 @@ from equipoise.errors import (
 )
 from equipoise.experiment import commands
 from equipoise.experiment.checkpoints import kept_rollup
+from equipoise.experiment.course import period_between
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
-from equipoise.experiment.fidelity import fidelity_of
+from equipoise.experiment.fidelity import PLAN, fidelity_of
+from equipoise.experiment.full_report import MOST_CHANGES, FullReport
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
@@ -33,7 +36,7 @@ from equipoise.experiment.timeline import timeline_of
 from equipoise.experiment.transitions import MOST_SETTLED, Transition
 from equipoise.experiment.unit_lists import read_unit_events, read_unit_page
 from equipoise.store import Store, Transaction, open_store
-from equipoise.store.schema import microseconds
+from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
     from equipoise.analysis.observations import Observations
@@ -94,8 +97,11 @@ class Backend(Protocol):
     def configuration(self) -> Configuration:
         """Return the current settings."""
 
+    def as_of(self, event: int) -> Backend:
+        """Return the backend of the experiment as it was after an event."""
+
     def describe(self) -> dict[str, Any]:
-        """Return name, state, arms and settings as plain data."""
+        """Return name, state, arms, description and settings as plain data."""
 
     def status(self) -> Status:
         """Return the status."""
@@ -126,6 +132,9 @@ class Backend(Protocol):
 
     def report(self, settings: dict[str, Any]) -> Report:
         """Report on everything that can be said."""
+
+    def full_report(self, settings: dict[str, Any]) -> FullReport:
+        """Return everything as of one event."""
 
     def fidelity(self) -> Fidelity:
         """Compare the experiment with its plan."""
@@ -169,10 +178,12 @@ class StoreBackend:
         configuration: Configuration,
         arms: Sequence[tuple[str, float]],
         who: str | None,
+        *,
+        paused: bool,
     ) -> StoreBackend:
         """Create an experiment whose arms come with their floors."""
-        opened = _opened(store)
-        return cls(opened, create(opened, checked_new_name("name", name), configuration, arms, who), name, who)
+        opened, checked_name = _opened(store), checked_new_name("name", name)
+        return cls(opened, create(opened, checked_name, configuration, arms, who, paused=paused), name, who)
 
     @classmethod
     def open(cls, store: Store | str, name: str, who: str | None) -> StoreBackend:
@@ -222,18 +233,37 @@ class StoreBackend:
         """Read a unit's events by the index of units."""
         return self._read(lambda transaction, state: read_unit_events(transaction, self.number, state, unit))
 
+    def as_of(self, event: int) -> StoreBackend:
+        """Return the experiment as it was after an event."""
+        from equipoise.experiment.past_backend import PastBackend
+
+        return PastBackend(self.store, self.number, self.name, event)
+
     def configuration(self) -> Configuration:
         """Return the current settings."""
-        return self._read(lambda _, state: state.configuration)
+        return self._state().configuration
 
     def describe(self) -> dict[str, Any]:
-        """Return name, state, arms and settings as plain data."""
-        return self._read(lambda _, state: describe(state))
+        """Return name, state, arms, description and settings as plain data."""
+        return describe(self._state())
 
     def status(self) -> Status:
         """Return the status, counting units that fell due since the last event."""
-        now = self.store.now()
-        return self._read(lambda transaction, state: read_status(transaction, self.number, state, now))
+        return self._standing()[1]
+
+    def _now(self) -> datetime:
+        return self.store.now()
+
+    def _state(self) -> State:
+        return self._read(lambda _, state: state)
+
+    def _standing(self) -> tuple[State, Status]:
+        now = self._now()
+        return self._read(lambda transaction, state: (state, read_status(transaction, self.number, state, now)))
+
+    def _last(self) -> int | None:
+        """Return the last event to read; None for the end of the log."""
+        return None
 
     def events_page(self, after: int, limit: int, selected: dict[str, Any]) -> list[Event]:
         """Read a page of the log; one of few kinds takes many short transactions."""
@@ -278,13 +308,8 @@ class StoreBackend:
 
     def outlook(self) -> Outlook:
         """Look ahead from the sums by hour and the present estimates."""
-        now = self.store.now()
-
-        def read(transaction: Transaction, state: State) -> tuple[State, Status]:
-            return state, read_status(transaction, self.number, state, now)
-
-        state, status = self._read(read)
-        return outlook_of(state, status, self._pace(state, now))
+        state, status = self._standing()
+        return outlook_of(state, status, self._pace(state, status.at))
 
     def _pace(self, state: State, now: datetime) -> float | None:
         with kept_rollup(self.store, self.number, self.name) as kept:
@@ -292,45 +317,81 @@ class StoreBackend:
 
     def what_if(self, dial: dict[str, Any]) -> WhatIf:
         """Compare two dials on the present estimates."""
-        return what_if(self._read(lambda _, state: state), dial)
+        return what_if(self._state(), dial)
 
     def prices(self, settings: dict[str, Any]) -> Prices:
         """Price every position of the dial by the present estimates."""
-        now, state = self.store.now(), self._read(lambda _, state: state)
+        now, state = self._now(), self._state()
         return prices_of(state, now, settings.get("people_per_day") or self._pace(state, now))
 
     def compare(self, settings: dict[str, Any]) -> Comparison:
         """Compare the arms by their sums."""
-        now = self.store.now()
-
-        def read(transaction: Transaction, state: State) -> tuple[State, Status]:
-            return state, read_status(transaction, self.number, state, now)
-
-        return comparison_of(*self._read(read), settings)
+        return comparison_of(*self._standing(), settings)
 
     def report(self, settings: dict[str, Any]) -> Report:
         """Read the log and analyse it."""
-        from equipoise.experiment.observed_log import read_observations
+        chosen = report_settings(self._state(), settings)
+        return report_of(*self._observed(chosen, self._last()), chosen)
 
-        now = self.store.now()
-        chosen = self._read(lambda _, state: report_settings(state, settings))
-        attributes = tuple(dict.fromkeys([*chosen["adjust"], *chosen["by"]]))
+    def _observed(self, chosen: dict[str, Any], last: int | None) -> tuple[State, Status, Observations]:
+        """Replay the log up to an event; return the state and the status after it, and its decisions."""
+        from equipoise.experiment.observed_log import observed_log, unit_at
+        from equipoise.experiment.past import status_at
 
-        def read(transaction: Transaction, state: State) -> tuple[State, Status, Observations]:
-            until = microseconds(now)
-            found = read_observations(transaction, self.number, self.name, attributes=attributes, now=until)
-            return state, read_status(transaction, self.number, state, now), found
+        attributes, now = tuple(dict.fromkeys([*chosen["adjust"], *chosen["by"]])), self._now()
 
-        return report_of(*self._read_once(read), chosen)
+        def read(transaction: Transaction, _: State) -> tuple[State, Status, Observations]:
+            log = observed_log(transaction, self.number, self.name, attributes=attributes, last=last)
+            where = partial(unit_at, transaction, self.number)
+            return log.state, status_at(log, now), log.observations(microseconds(now), where)
+
+        return self._read_once(read)
+
+    def full_report(self, settings: dict[str, Any]) -> FullReport:
+        """Put together what is known as of one event: the last one of the timeline."""
+        given = dict(settings)
+        reads_log, is_verified = given.pop("log", True), given.pop("verify", True)
+        first = self._state()
+        chosen = report_settings(first, given)
+        try:
+            every = period_between(instant(first.created_at), self._now())
+            timeline: Timeline | None = self.timeline(every, None)
+        except InvalidInput:  # too many arms
+            timeline = None
+        last = self._last()
+        event = last or (first.n_events if timeline is None else timeline.event)
+        report = None
+        if reads_log:
+            state, status, observations = self._observed(chosen, event)
+            report = report_of(state, status, observations, chosen)
+        else:  # at once, however long the log is; where events came meanwhile, the timeline may lack the last few
+            state, status = self._standing()
+            event = state.n_events
+        compared = {name: chosen[name] for name in ("control", "confidence")}
+        changes = self.changes(MOST_CHANGES + 1, {"before": event + 1})
+        metadata = state.configuration.metadata
+        found = self._read(lambda transaction, _: transaction.head(self.number, event).seen_hash)
+        return FullReport(
+            name=self.name,
+            event=event,
+            hash=None if found is None else found.hex(),
+            at=status.at,
+            made_at=status.at if last is None else self.store.now(),
+            settings=describe(state),
+            status=status,
+            comparison=comparison_of(state, status, compared) if report is None else report.comparison,
+            report=report,
+            timeline=timeline,
+            changes=tuple(changes[MOST_CHANGES - 1 :: -1]),
+            has_earlier_changes=len(changes) > MOST_CHANGES,
+            fidelity=fidelity_of(status, metadata) if PLAN in metadata else None,
+            verification=self.verify() if is_verified else None,
+        )
 
     def fidelity(self) -> Fidelity:
         """Compare the status with the plan in the metadata."""
-        now = self.store.now()
-
-        def read(transaction: Transaction, state: State) -> tuple[Status, dict[str, Any]]:
-            return read_status(transaction, self.number, state, now), state.configuration.metadata
-
-        return fidelity_of(*self._read(read))
+        state, status = self._standing()
+        return fidelity_of(status, state.configuration.metadata)
 
     def verify(self) -> Verification:
         """Check the database, then replay the log."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EnrolmentClosed, Hint, InvalidInput, RewardsHeld, StaleChange, WindowsOpen
 from equipoise.experiment.configuration import MOST_ARMS, check_shares
-from equipoise.experiment.event_kinds import CHANGES_NOTHING, NOTED
+from equipoise.experiment.description import require_arms
+from equipoise.experiment.event_kinds import CHANGES_NOTHING, DESCRIBED, NOTED
 from equipoise.experiment.event_log import read_event
 from equipoise.experiment.sentences import sentence_of
 from equipoise.experiment.state import (
@@ -133,6 +134,20 @@ def _turn(draft: Draft, request: commands.Change, dial: dict[str, Any], more: di
     else:
         _change(draft, "dial_changed", request, details={"dial": after, "was": before} | (more or {}))
     draft.transition.configured = draft.state.n_events
+
+
+def change_description(draft: Draft, request: commands.ChangeDescription) -> None:
+    """Change what the experiment is about, in words, of a finished one too: it changes nothing that was measured."""
+    state, texts = draft.state, request.texts()
+    for arm in texts.get("arms", {}):
+        state.position(arm)
+    description = state.configuration.description
+    new, old = description.difference(texts)
+    if not new:
+        return
+    require_arms(description.changed(new), state.names)
+    _change(draft, DESCRIBED, request, details={"description": new, "was": old})
+    draft.transition.configured = state.n_events
 
 
 def note(draft: Draft, request: commands.Note) -> None:

@@ -35,6 +35,8 @@ SAVE_SECONDS, SAVE_EVENTS, SAVE_CELLS = 10.0, 50_000, 2_000
 LEAST_EVENTS = 1_000
 """Do not save for fewer events than this: adding them up again is quicker."""
 LEASE = "rollup"
+_MOST_PAST = 3
+"""Rollups of the past that are kept in memory."""
 _RETRY_SECONDS = 60.0
 """Seconds until the next attempt after the store could not be written."""
 _HOLDER = secrets.token_hex(8)
@@ -55,8 +57,10 @@ class KeptRollup:
         What readers computed from the changes and sums; emptied with them.
     """
 
-    def __init__(self, number: int, name: str) -> None:
+    def __init__(self, number: int, name: str, until: int | None = None) -> None:
         self.number, self.name = number, name
+        self.until = until
+        """The event to end with; such a rollup is not saved."""
         self.lock = threading.Lock()
         self.rollup: Rollup | None = None
         """None before it is read, and after an interruption or a conflict."""
@@ -106,6 +110,8 @@ class KeptRollup:
 
         def read(transaction: Transaction) -> tuple[Head, bytes | None, Sequence[Any], Sequence[Any]]:
             head = self._head(transaction, mark.event)
+            if self.until is not None:
+                head = head._replace(n_events=min(head.n_events, self.until))
             last = min(mark.event + SLICE_EVENTS, head.n_events)
             if head.seen_hash != mark.hash or mark.event > head.n_events or last == mark.event:
                 return head, None, (), ()
@@ -137,6 +143,7 @@ class KeptRollup:
         if checkpoint is not None and not self._is_fresh:
             head = self._head(transaction, checkpoint.event)
             self._is_fresh = head.n_events < checkpoint.event or head.seen_hash != checkpoint.hash
+            self._is_fresh |= self.until is not None and self.until < checkpoint.event
         self.derived = {}
         if checkpoint is None or self._is_fresh:
             self.changes = []
@@ -153,7 +160,7 @@ class KeptRollup:
     def _save(self, store: Store) -> None:
         """Save the rollup, if it is time to and nobody else does."""
         rollup = self.rollup
-        if rollup is None:
+        if rollup is None or self.until is not None:
             return
         since = rollup.mark.event - (0 if self._is_fresh or self._checkpoint is None else self._checkpoint.event)
         is_much = since >= SAVE_EVENTS or int(rollup.changed.sum()) >= SAVE_CELLS
@@ -226,3 +233,15 @@ def kept_rollup(store: Store, number: int, name: str, *, seconds: float | None =
             kept.name, kept.rollup = name, None
         kept.catch_up(store, seconds)
         yield kept
+
+
+def past_rollup(store: Store, number: int, name: str, event: int) -> KeptRollup:
+    """Return the rollup of an experiment up to an event; the last few that were asked for are kept."""
+    key = (os.getpid(), number, event)
+    kept: KeptRollup = store.past_rollups.get(key) or KeptRollup(number, name, until=event)
+    with kept.lock:
+        kept.catch_up(store, None)
+    for one in list(store.past_rollups)[: 1 - _MOST_PAST]:
+        store.past_rollups.pop(one, None)
+    store.past_rollups[key] = kept
+    return kept

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from equipoise import checks
 from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput
+from equipoise.experiment.description import TEXTS, checked_change
 from equipoise.experiment.dial import DIAL, stated_dial
 from equipoise.experiment.names import (
     LARGEST_ATTRIBUTES,
@@ -238,6 +239,27 @@ class ChangeDial(Change):
     def stated(self) -> dict[str, Any]:
         """Return what is stated of the dial, checked."""
         return stated_dial({name: getattr(self, name) for name in DIAL})
+
+
+@dataclass(slots=True)
+class ChangeDescription(Change):
+    """Change what an experiment is about, in words; None leaves a text as it is, and "" removes it."""
+
+    title: str | None = None
+    question: str | None = None
+    outcome: str | None = None
+    reward_unit: str | None = None
+    owner: str | None = None
+    arms: dict[str, str] | None = None
+
+    def check(self) -> None:
+        """Check the texts."""
+        Change.check(self)
+        self.texts()
+
+    def texts(self) -> dict[str, Any]:
+        """Return the texts that are given, checked."""
+        return checked_change({name: getattr(self, name) for name in (*TEXTS, "arms")})
 
 
 @dataclass(slots=True)

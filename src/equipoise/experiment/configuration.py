@@ -1,4 +1,4 @@
-"""Settings of an experiment, validated from user input; only the dial and the arms can change once there are data."""
+"""Settings of an experiment, validated from user input; only its dial, arms and description can change later."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ from equipoise import checks, kernels
 from equipoise.checks import LARGEST_COUNT, LARGEST_REWARD, checked_reward
 from equipoise.errors import Hint, InvalidInput, UnknownName
 from equipoise.experiment.commands import plain_reward
+from equipoise.experiment.description import (
+    NOT_DESCRIBED,
+    ExperimentDescription,
+    checked_description,
+    described_in,
+    require_arms,
+)
 from equipoise.experiment.dial import DIAL, POLICY_DIAL, kept_for_goal, settled_dial, stated_dial
 from equipoise.experiment.missing_rewards import MissingReward, WaitForReward
 from equipoise.experiment.names import LARGEST_METADATA, LONGEST_NAME, checked_data, checked_new_name, checked_text
@@ -136,6 +143,7 @@ class Configuration:
     most_units: Annotated[int | None, _checked_limit] = None
     reward_cap: Annotated[float | None, _checked_cap] = None
     covariates: Annotated[tuple[str, ...], checked_attributes] = ()
+    description: Annotated[ExperimentDescription, checked_description] = NOT_DESCRIBED
     fresh_tracking: bool = False
     """Whether tracking restarts when the set of arms in play changes; False in experiments of the first schema."""
     kernels: int = kernels.OLDEST_VERSION
@@ -195,6 +203,10 @@ class Configuration:
         """Return a copy of the configuration whose policy has this dial, in the form of `dial`."""
         return dataclasses.replace(self, policy=policy_with_dial(self.policy, dial))
 
+    def with_description(self, change: Mapping[str, Any]) -> Configuration:
+        """Return a copy of the configuration after a change of its description."""
+        return dataclasses.replace(self, description=self.description.changed(change))
+
     def checked_reward(self, reward: Any) -> float:
         """Return a reward as a float; raise if it is outside the declared range."""
         value = plain_reward(reward) + 0.0  # -0.0 becomes 0.0: the databases do not keep its sign
@@ -209,6 +221,10 @@ class Configuration:
         for field in _ADDED:
             if data[field.name] == field.default:  # as written before the setting existed
                 del data[field.name]
+        if self.description != described_in(self.metadata):
+            data["description"] = self.description.to_dict()
+        else:
+            data.pop("description", None)
         return data | {
             "policy": self.policy.to_dict(),
             "missing": self.missing.to_dict(),
@@ -229,6 +245,7 @@ class Configuration:
             policy = recorded_policy(data["policy"])
         except UnknownName as error:
             raise UnknownName(error.message, hint="import the module that defines the policy first") from None
+        texts = data.get("description")
         data = {field.name: field.default for field in _ADDED} | data
         values = {field.name: data[field.name] for field in dataclasses.fields(cls)} | {
             "policy": policy,
@@ -236,6 +253,7 @@ class Configuration:
             "stopping": tuple(StoppingRule.from_dict(rule) for rule in data["stopping"]),
             "reward_range": None if data["reward_range"] is None else tuple(data["reward_range"]),
             "covariates": tuple(data["covariates"]),
+            "description": described_in(data["metadata"]) if texts is None else ExperimentDescription(**texts),
         }
         return cls(**values)
 
@@ -261,17 +279,23 @@ def checked_settings(
     more: dict[str, Any] = {} if drift is None else {"drift": checks.one_of("drift", drift, tuple(DRIFTS))}
     if policy is not None or not dial:
         configuration = checked_configuration(policy=policy_or_recommended(policy, **dial), **others)
-        return configuration, checked_arms(arms, floor, configuration.control, configuration.control_share)
+        return configuration, _arms_of(configuration, arms, floor)
     stated = stated_dial(dial)
     # What a goal takes is known only when all the rest is checked; until then, keep everything.
     first = settled_dial(stated, {}, lambda _: 1.0)
     configuration = checked_configuration(policy=recommended(**first, **more), **others)
-    pairs = checked_arms(arms, floor, configuration.control, configuration.control_share)
+    pairs = _arms_of(configuration, arms, floor)
 
     def kept_for(about: str) -> float:
         return _kept_at_first(configuration, [share for _, share in pairs], stated, about)
 
     return configuration.with_dial(settled_dial(stated, {}, kept_for)), pairs
+
+
+def _arms_of(configuration: Configuration, arms: Any, floor: Any) -> list[tuple[str, float]]:
+    pairs = checked_arms(arms, floor, configuration.control, configuration.control_share)
+    require_arms(configuration.description, [name for name, _ in pairs])
+    return pairs
 
 
 def _kept_at_first(configuration: Configuration, floors: list[float], goal: dict[str, Any], about: str) -> float:

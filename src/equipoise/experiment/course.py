@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from equipoise import checks
@@ -15,6 +15,21 @@ DELAY_NAMES = ("1h", "6h", "1d", "3d", "7d")
 """Delays within which a timeline counts rewards."""
 PERIODS = {"hour": 1, "6 hours": 6, "day": 24, "week": 168}
 """Lengths of the periods of a timeline, in hours."""
+
+
+_LENGTHS = (("hour", timedelta(days=4)), ("6 hours", timedelta(days=30)), ("day", timedelta(days=400)))
+"""Periods by how long an experiment took, so that there are at most some hundred points or four hundred days."""
+
+
+def period_between(began: datetime, ended: datetime) -> str:
+    """Return the length of the periods by which a time is best drawn.
+
+    Examples
+    --------
+    >>> [period_between(datetime(2027, 3, 1), datetime(2027, 3, day)) for day in (5, 6, 31)]
+    ['hour', '6 hours', '6 hours']
+    """
+    return next((name for name, most in _LENGTHS if ended - began <= most), "week")
 
 
 def checked_period(every: Any) -> str:

@@ -12,7 +12,7 @@ from equipoise.experiment.commands import Request, UnitRequest
 from equipoise.experiment.event_log import latest_changes, read_units
 from equipoise.experiment.hash_chain import append_events
 from equipoise.experiment.names import checked_who
-from equipoise.experiment.state import FINISHED, created_state, keep_state, load_state
+from equipoise.experiment.state import FINISHED, apply_change, created_state, keep_state, load_state
 from equipoise.experiment.transitions import HANDLERS, MOST_SETTLED, Transition, transition
 from equipoise.store import Store, Transaction, schema
 from equipoise.store.schema import microseconds
@@ -115,9 +115,15 @@ def write_transition(transaction: Transaction, experiment: int, made: Transition
 
 
 def create(
-    store: Store, name: str, configuration: Configuration, arms: Sequence[tuple[str, float]], who: str | None
+    store: Store,
+    name: str,
+    configuration: Configuration,
+    arms: Sequence[tuple[str, float]],
+    who: str | None,
+    *,
+    paused: bool,
 ) -> int:
-    """Write a new experiment, whose arms come with their floors, and return its number."""
+    """Write a new experiment, whose arms come with their floors, paused at once or not, and return its number."""
     details: dict[str, Any] = {
         "configuration": configuration.to_dict(),
         "arms": [{"name": arm, "floor": share} for arm, share in arms],
@@ -127,8 +133,12 @@ def create(
     first = Transition(state, touched=set(range(len(state.names))))
     text = state.configuration.to_json()
     text_of_details = json.dumps(details, allow_nan=False)
-    created = (1, "created", state.created_at, checked_who(who), *[None] * 8, text_of_details, None)
-    first.events.append(created)
+    author = checked_who(who)
+    first.events.append((1, "created", state.created_at, author, *[None] * 8, text_of_details, None))
+    if paused:
+        apply_change(state, "paused", None, {})
+        state.n_events = 2
+        first.events.append((2, "paused", state.created_at, author, *[None] * 10))
 
     def work(transaction: Transaction) -> int:
         number = transaction.find(name)

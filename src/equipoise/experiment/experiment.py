@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
+from equipoise.experiment.full_report import FullReport
 from equipoise.experiment.names import LONGEST_UNIT, MOST_LISTED, checked_text, checked_unit
 from equipoise.experiment.records import (
     UNIT_STATES,
@@ -40,6 +42,18 @@ if TYPE_CHECKING:
     from equipoise.experiment.stopping import StoppingRule
     from equipoise.policies import Policy
     from equipoise.store import Store
+
+
+def asked_of_report(
+    control: str | None, adjust: Sequence[str] | None, by: Sequence[str], confidence: float | None
+) -> dict[str, Any]:
+    """Return what a report is asked for, without what is not given."""
+    for name, value in (("adjust", adjust), ("by", by)):
+        if isinstance(value, str):
+            raise InvalidInput.of(name, "must be a list of attributes", value)
+    given = {"control": control, "adjust": adjust, "by": by, "confidence": confidence}
+    return {name: value for name, value in given.items() if value is not None}
+
 
 # Within the class, `list` is its method.
 Assignments: TypeAlias = list[Assignment]
@@ -120,10 +134,12 @@ class Experiment:
         stopping: StoppingRule | Sequence[StoppingRule] = (),
         failure_probability: float = 0.05,
         covariates: Sequence[str] = (),
+        description: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        paused: bool = False,
         who: str | None = None,
     ) -> Experiment:
-        """Make an experiment; what is given here cannot be changed later, except the policy's dial and the arms.
+        """Make an experiment; what is given here cannot change later, except the dial, the arms and the description.
 
         Parameters
         ----------
@@ -184,17 +200,24 @@ class Experiment:
         covariates : sequence of str
             Attributes of units, known when they are assigned, by which reports will adjust and split: declared here,
             before there are data. `ask` need not give them.
+        description : dict, optional
+            What it is about, in words: any of `title`, `question`, `outcome` (what people do whose reward is 1, such
+            as "came to the appointment", or what other rewards measure), `reward_unit` (such as "points"), `owner`,
+            and `arms`, a dict that says what each arm is. `change_description` changes it.
         metadata : dict, optional
             Anything to keep with the experiment.
+        paused : bool, default False
+            Whether it starts paused: nobody is assigned before `resume`.
         who : str, optional
             Who does this, for the log; also for what is done with the object returned.
         """
-        settings = {key: value for key, value in locals().items() if key not in ("cls", "store", "name", "who")}
+        left = ("cls", "store", "name", "paused", "who")
+        settings = {key: value for key, value in locals().items() if key not in (*left, "left")}
         from equipoise.experiment.backends import StoreBackend
         from equipoise.experiment.configuration import checked_settings
 
         configuration, pairs = checked_settings(**settings)
-        return cls(StoreBackend.create(store, name, configuration, pairs, who))
+        return cls(StoreBackend.create(store, name, configuration, pairs, who, paused=checks.boolean("paused", paused)))
 
     @classmethod
     def open(cls, store: Store | str, name: str, *, who: str | None = None) -> Experiment:
@@ -450,6 +473,44 @@ class Experiment:
         stated = reward_weight, information_kept, information_about, smallest_difference, half_width, units
         self._backend.run(commands.ChangeDial(*stated, reason=reason, expected_change=expected_change))
 
+    def change_description(
+        self,
+        *,
+        title: str | None = None,
+        question: str | None = None,
+        outcome: str | None = None,
+        reward_unit: str | None = None,
+        owner: str | None = None,
+        arms: Mapping[str, str] | None = None,
+        reason: str | None = None,
+        expected_change: int | None = None,
+    ) -> None:
+        """Change what the experiment is about, in words; also when it is finished, as no measurement changes.
+
+        Parameters
+        ----------
+        title, question, outcome, reward_unit, owner : str, optional
+            As in the `description` of `create`; None leaves a text as it is, and "" removes it.
+        arms : dict of str by arm, optional
+            What these arms are; others stay as they are.
+        reason : str, optional
+            Why, for the log.
+        expected_change : int, optional
+            Number of an event: refuse this if the experiment was changed after it (`StaleChange`).
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create(
+        ...     "memory:", "mail", arms=["plain", "prize"], reward_weight=0.5, description={"title": "Reminders"}
+        ... )
+        >>> experiment.change_description(outcome="came to the appointment", arms={"prize": "a draw of book tokens"})
+        >>> experiment.describe()["description"]
+        {'title': 'Reminders', 'outcome': 'came to the appointment', 'arms': {'prize': 'a draw of book tokens'}}
+        """
+        texts = title, question, outcome, reward_unit, owner, None if arms is None else dict(arms)
+        self._backend.run(commands.ChangeDescription(*texts, reason=reason, expected_change=expected_change))
+
     def note(self, text: str, kind: str = "note") -> None:
         """Write a note into the log, or a decision that was taken; also when the experiment is finished.
 
@@ -477,13 +538,38 @@ class Experiment:
 
     # Reading
 
+    def as_of(self, event: int) -> Self:
+        """Return the experiment as it was right after an event, to be read; nothing of it can be changed.
+
+        Status, comparison, report, timeline and the rest say what they said then, at the time of the event: also where
+        rewards were corrected or arms were added since. The log is replayed up to the event, some million events in a
+        second, and once for several calls.
+
+        Parameters
+        ----------
+        event : int
+            Its number in the log, as events and reports have it.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> told = experiment.tell(experiment.ask("ada").unit, 75.0)
+        >>> told = experiment.correct("ada", 0.75, "in percent")
+        >>> [one.status().average_reward for one in (experiment.as_of(3), experiment)]
+        [75.0, 0.75]
+        """
+        twin = copy.copy(self)
+        twin._backend = self._backend.as_of(checks.whole_number("event", event, 1, checks.LARGEST_COUNT))
+        return twin
+
     @property
     def configuration(self) -> Configuration:
         """The settings as they are now."""
         return self._backend.configuration()
 
     def describe(self) -> dict[str, Any]:
-        """Return name, state, arms and settings as plain data that JSON can hold.
+        """Return name, state, arms, description and settings as plain data that JSON can hold.
 
         Examples
         --------
@@ -772,11 +858,51 @@ class Experiment:
         >>> print(report.at_end.refused[0].partition(";")[0])
         Enrolment did not end at a number of people declared beforehand
         """
-        given = {"control": control, "adjust": adjust, "by": by, "confidence": confidence}
-        for name in ("adjust", "by"):
-            if isinstance(given[name], str):
-                raise InvalidInput.of(name, "must be a list of attributes", given[name])
-        return self._backend.report({name: value for name, value in given.items() if value is not None})
+        return self._backend.report(asked_of_report(control, adjust, by, confidence))
+
+    def full_report(
+        self,
+        *,
+        control: str | None = None,
+        adjust: Sequence[str] | None = None,
+        by: Sequence[str] = (),
+        confidence: float | None = None,
+        log: bool = True,
+        verify: bool = True,
+    ) -> FullReport:
+        """Return everything about the experiment as of one event: what a page to print or to keep shows.
+
+        That is status, report, timeline, changes with their reasons, decisions, and the comparison with the plan it
+        was made from. ``equipoise report NAME --out report.html`` writes a page of it that opens without a network.
+
+        Parameters
+        ----------
+        control, adjust, by, confidence
+            As in `report`.
+        log : bool, default True
+            Whether to read the log, for the checks and whatever else `report` has besides `compare`. Without it and
+            `verify`, a report takes no longer for a long log than for a short one.
+        verify : bool, default True
+            Whether to replay the whole log as `verify` does, and to say so in the report; it takes longer then.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create(
+        ...     "memory:", "mail", arms=["plain", "prize"], reward_weight=0.5, seed=1, reward_range=(0, 1)
+        ... )
+        >>> for i, one in enumerate(experiment.ask_many([f"person-{i}" for i in range(300)])):
+        ...     told = experiment.tell(one.unit, float(i % 10 < (3 if one.arm == "plain" else 6)))
+        >>> experiment.note("From now on everybody gets 'prize'.", "decision")
+        >>> found = experiment.full_report()
+        >>> found.event, found.status.n_assigned, found.verification.n_events, [one.kind for one in found.changes]
+        (602, 300, 602, ['created', 'noted'])
+        >>> experiment.as_of(301).full_report(verify=False).report.n_rewarded
+        0
+        """
+        asked = asked_of_report(control, adjust, by, confidence)
+        left_out = {name: False for name, wanted in (("log", log), ("verify", verify)) if not wanted}
+        return self._backend.full_report(asked | left_out)
 
     def fidelity(self) -> Fidelity:
         """Compare the experiment with the plan it was made from: what left the range it was planned to lie in.

@@ -191,6 +191,7 @@ def report_of(state: State, status: Status, observations: Observations, settings
         shares_converge=isinstance(configuration.policy, _CONVERGING),
         simulated_shares=partial(_simulated_shares, state),
         provisional=status.provisional,
+        tightest_at=tightest_at(configuration, state.n_first),
     )
     return report_on(observations, design, stats=state.stats, at=status.at, **settings)
 

@@ -20,6 +20,7 @@ from equipoise.store import Transaction
 from equipoise.unit_lifecycle import (
     ASSIGNED,
     DEFAULT_VALUE,
+    HELD,
     OTHER,
     OVERDUE,
     REWARD,
@@ -41,9 +42,9 @@ _CODES = " ".join(
     f"WHEN '{name}' THEN {'COALESCE(arm, -1)' if code == ASSIGNED else '(decision * 2 + counted)'} * 8 + {code}"
     for name, code in UNIT_EVENTS.items()
 )
-_OBSERVED = f"""
+OBSERVED = f"""
 SELECT CASE kind {_CODES} ELSE {OTHER} END, COALESCE(probability, reward), at{{details}}
-FROM events WHERE experiment = ? ORDER BY number
+FROM events WHERE experiment = ? AND number > ? AND number <= ?
 """  # noqa: S608
 _ONE_EVENT = f"{EVENTS} AND number = ?"
 _DETAILS = ", CASE WHEN kind = 'assigned' THEN details END"
@@ -79,11 +80,24 @@ def read_observations(
     VerificationFailed
         If the log contradicts itself, or its decisions are not those that the policy takes.
     """
+    log = observed_log(transaction, experiment, name, attributes=attributes)
+    return log.observations(now, lambda at: unit_at(transaction, experiment, at))
+
+
+def observed_log(
+    transaction: Transaction,
+    experiment: int,
+    name: str,
+    *,
+    attributes: Sequence[str] | None = (),
+    last: int | None = None,
+) -> ObservedLog:
+    """Replay a log, the whole of it or up to an event; the other parameters are those of `read_observations`."""
     log = ObservedLog(name, None if attributes is None else tuple(dict.fromkeys(attributes)))
-    return log.read(transaction, experiment).observations(now, lambda at: _unit_of(transaction, experiment, at))
+    return log.read(transaction, experiment, last)
 
 
-def _unit_of(transaction: Transaction, experiment: int, decision: int) -> str:
+def unit_at(transaction: Transaction, experiment: int, decision: int) -> str:
     """Return how to name the unit of a decision in an error."""
     statement = "SELECT unit FROM events WHERE experiment = ? AND kind = 'assigned' AND decision = ?"
     return f"unit {transaction.execute(statement, experiment, decision)[0][0]!r}"
@@ -100,26 +114,36 @@ class ObservedLog(Replay):
         Name of the experiment.
     attributes : tuple of str or None
         Attributes of units to keep; None for all.
+    compare : bool, default True
+        Whether to recompute every decision; otherwise the probabilities of all arms are left out.
     """
 
-    def __init__(self, name: str, attributes: tuple[str, ...] | None = ()) -> None:
-        super().__init__(name, compare=True)
+    def __init__(self, name: str, attributes: tuple[str, ...] | None = (), *, compare: bool = True) -> None:
+        super().__init__(name, compare=compare)
         self._attributes = _AttributeColumns(attributes)
         self._notes: list[str] = []
-        self._last_at = 0
+        self.last_at = 0
+        """Time of the last event, in microseconds."""
 
-    def read(self, transaction: Transaction, experiment: int) -> ObservedLog:
-        """Replay a whole log."""
+    def read(self, transaction: Transaction, experiment: int, last: int | None = None) -> ObservedLog:
+        """Replay a log, the whole of it or up to an event."""
         head = transaction.head(experiment)
-        n_decisions, n_events = head.n_decisions, head.n_events
-        self._allocate(n_decisions, len(transaction.arms(experiment)))
+        n_events = head.n_events if last is None else min(last, head.n_events)
+        self.make_room(min(head.n_decisions, n_events), len(transaction.arms(experiment)))
         wants_details = self._attributes.wanted != ()
-        for rows in transaction.stream(_OBSERVED.format(details=_DETAILS if wants_details else ""), experiment):
-            self._read_rows(transaction, experiment, rows, wants_details)
-        self.state.stats.n_assigned = int(self.state.stats.assigned.sum())
-        if (self.n_events, self.n_decisions) != (n_events, n_decisions):
+        statement = OBSERVED.format(details=_DETAILS if wants_details else "")
+        for rows in transaction.stream(f"{statement} ORDER BY number", experiment, 0, n_events):
+            self.read_rows(rows, lambda number: self._event(transaction, experiment, number), wants_details)
+        self.finish()
+        if self.n_events != n_events or (n_events == head.n_events and self.n_decisions != head.n_decisions):
             self._refuse_length(self.n_events, self.n_decisions)
         return self
+
+    def finish(self) -> None:
+        """Complete the state, when all events are read."""
+        state = self.state
+        state.n_events, state.n_decisions = self.n_events, self.n_decisions
+        state.stats.n_assigned = int(state.stats.assigned.sum())
 
     def _refuse_length(self, n_events: int, n_decisions: int) -> NoReturn:
         raise VerificationFailed(
@@ -135,21 +159,24 @@ class ObservedLog(Replay):
             self._differ(number, "is not in the log", "others after it")
         return found[0]
 
-    def _allocate(self, n_decisions: int, n_arms: int) -> None:
+    def make_room(self, n_decisions: int, n_arms: int) -> None:
         """Make room for the whole log at once: growing step by step would take twice the memory."""
         size = max(n_decisions, 1)
         self.units = log_replay.new_units(size)
         self._at, self._rewarded_at = np.zeros(size, np.int64), np.full(size, -1, np.int64)
         self._probability, self._first_reward = np.zeros(size), np.full(size, np.nan)
         self._counted_after, self._counted_event = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        if not self.compare:
+            return
         if size * n_arms <= LARGEST_TABLE:
             self.chances = np.zeros((size, n_arms))
         else:
             self._leave_chances(f"{n_decisions:,} decisions among {n_arms:,} arms are too many to keep in memory")
 
-    def _read_rows(
-        self, transaction: Transaction, experiment: int, rows: Sequence[Sequence[Any]], has_details: bool
+    def read_rows(
+        self, rows: Sequence[Sequence[Any]], event: Callable[[int], Sequence[Any]], has_details: bool = False
     ) -> None:
+        """Replay the next events; `event` returns all columns of the one of a number."""
         columns = tuple(zip(*rows, strict=True))
         first, before = self.n_events, self.n_decisions
         try:
@@ -182,8 +209,8 @@ class ObservedLog(Replay):
             replaced=nothing,
             weight=nothing,
         )
-        self.follow(events, lambda place: self._event(transaction, experiment, first + place + 1))
-        self._last_at = int(at[-1])
+        self.follow(events, lambda place: event(first + place + 1))
+        self.last_at = int(at[-1])
         own = decision[assigned]
         self._at[own], self._probability[own] = at[assigned], value[assigned]
         if has_details:
@@ -230,12 +257,24 @@ class ObservedLog(Replay):
             policy = type(state.configuration.policy).__name__
             self._leave_chances(f"{policy}.probabilities says otherwise than {policy}.choose")
 
+    def windows(self, now: int) -> tuple[dict[int, int], int | None]:
+        """Return how many units of each arm are due at a time without a reward, and when the last window passes."""
+        window, n = self.state.configuration.missing.window_microseconds, self.n_decisions
+        if window is None:
+            return {}, None
+        due_at, unit_state = self._at[:n] + window, self.units.state[:n]
+        is_due = (unit_state == WAITING) & (due_at <= now)
+        n_due = np.bincount(self.units.arm[:n][is_due])
+        is_open = np.isin(unit_state, (WAITING, HELD)) & (due_at > now)
+        last = int(due_at[is_open].max()) if is_open.any() else None
+        return {arm: count for arm, count in enumerate(n_due.tolist()) if count}, last
+
     def observations(self, now: int | None = None, where: Callable[[int], str] = "decision {}".format) -> Observations:
         """Return what was read; `where` names the unit of a decision in errors."""
         state, n = self.state, self.n_decisions
         configuration, missing = state.configuration, state.configuration.missing
         at, told_at, window = self._at[:n], self._rewarded_at[:n], missing.window_microseconds
-        until = self._last_at if now is None or state.state == FINISHED else max(now, self._last_at)
+        until = self.last_at if now is None or state.state == FINISHED else max(now, self.last_at)
         unit_state = self.units.state[:n].copy()
         if window is not None:
             unit_state[(unit_state == WAITING) & (at + window <= until)] = OVERDUE
@@ -252,7 +291,7 @@ class ObservedLog(Replay):
             arm=self.units.arm[:n],
             reward=reward,
             probability=self._probability[:n],
-            probabilities=self.chances[:n] if len(self.chances) else None,
+            probabilities=self.chances[:n, : len(state.names)] if len(self.chances) else None,
             at=at / 1e6,
             rewarded_at=np.where(told_at < 0, np.nan, told_at / 1e6),
             counted_after=np.where(counts, self._counted_after[:n], -1),

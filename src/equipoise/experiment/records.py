@@ -16,6 +16,8 @@ from equipoise.analysis.results import Report as Report
 from equipoise.experiment.course import Outlook as Outlook
 from equipoise.experiment.course import RuleOutlook as RuleOutlook
 from equipoise.experiment.course import Timeline as Timeline
+from equipoise.experiment.description import NOT_DESCRIBED
+from equipoise.experiment.description import ExperimentDescription as ExperimentDescription
 from equipoise.experiment.price_records import DialPosition as DialPosition
 from equipoise.experiment.price_records import DialPreset as DialPreset
 from equipoise.experiment.price_records import Gain as Gain
@@ -326,6 +328,8 @@ class Status:
         arms; only where a stopping rule reads them. `Experiment.compare` has all.
     last_window_at : datetime or None
         When the last window passes in which a reward is awaited or held; None if no window is open.
+    description : ExperimentDescription
+        What the experiment is about, in the words of those who run it.
     """
 
     name: str
@@ -359,6 +363,7 @@ class Status:
     widest_difference: float | None = None
     gain_over_equal_shares: Gain | None = None
     last_window_at: datetime | None = None
+    description: ExperimentDescription = NOT_DESCRIBED
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""

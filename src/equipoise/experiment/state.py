@@ -18,7 +18,7 @@ from equipoise.errors import EquipoiseError, Hint, InvalidInput, StoreMismatch, 
 from equipoise.experiment.configuration import Configuration
 from equipoise.experiment.decider import Decider
 from equipoise.experiment.dial import kept_for_goal, settled_dial
-from equipoise.experiment.event_kinds import CHANGES_NOTHING, KINDS
+from equipoise.experiment.event_kinds import CHANGES_NOTHING, DESCRIBED, KINDS
 from equipoise.kernels import exact_digits, removes_exactly
 from equipoise.kernels.exact_digits import ExactSums
 from equipoise.stats import ArmStats
@@ -317,6 +317,8 @@ def apply_change(state: State, kind: str, arm: int | None, details: dict[str, An
         state.set_configuration(state.configuration.with_dial({"reward_weight": details["reward_weight"]}))
     elif kind == "dial_changed":
         state.set_configuration(state.configuration.with_dial(details["dial"]))
+    elif kind == DESCRIBED:
+        state.configuration = state.configuration.with_description(details["description"])
     elif kind not in CHANGES_NOTHING:  # `rebuilt` makes other processes reload the tables
         raise InvalidInput(f"unknown kind of event {kind!r}; known are {', '.join(KINDS)}")
 

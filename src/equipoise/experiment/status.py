@@ -43,13 +43,14 @@ def read_status(transaction: Transaction, experiment: int, state: State, now: da
 
 
 def describe(state: State) -> dict[str, Any]:
-    """Return name, state, arms and settings as plain data that JSON can hold."""
+    """Return name, state, arms, description and settings as plain data that JSON can hold."""
     rows = zip(state.names, state.arm_states, state.floors, strict=True)
     return {
         "name": state.name,
         "state": state.state,
         "created_at": instant(state.created_at).isoformat(),
         "arms": [{"name": arm, "state": arm_state, "floor": floor} for arm, arm_state, floor in rows],
+        "description": state.configuration.description.to_dict(),
         "configuration": state.configuration.to_dict(),
     }
 
@@ -115,6 +116,7 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
         information_kept=configuration.dial.get("information_kept"),
         information_about=configuration.dial.get("information_about"),
         gain_over_equal_shares=gain_so_far(state),
+        description=configuration.description,
         **standing(state, evidence, read),
     )
     status = dataclasses.replace(status, provisional=provisional_reasons(status, configuration))

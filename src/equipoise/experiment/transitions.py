@@ -395,5 +395,6 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.RetireArm: changes.retire_arm,
     commands.ChangeWeight: changes.change_weight,
     commands.ChangeDial: changes.change_dial,
+    commands.ChangeDescription: changes.change_description,
     commands.Note: changes.note,
 }

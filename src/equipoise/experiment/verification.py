@@ -16,6 +16,7 @@ from equipoise._version import __version__
 from equipoise.errors import EquipoiseError, ExperimentExists, Hint, VerificationFailed
 from equipoise.experiment.checkpoints import checkpoint_of, write_rollup
 from equipoise.experiment.configuration import Configuration
+from equipoise.experiment.event_kinds import DESCRIBED
 from equipoise.experiment.hash_chain import append_events, verify_chain
 from equipoise.experiment.records import Verification
 from equipoise.experiment.rollup import HOUR, VERSION, Rollup, rollup_of_log
@@ -316,7 +317,7 @@ class Replay:
                     self._check_version(self._state.configuration.kernels)
             else:
                 apply_change(self._state, kind, arm, data)
-            if kind in ("weight_changed", "dial_changed"):
+            if kind in ("weight_changed", "dial_changed", DESCRIBED):
                 self.configured = number
             self._prepare(self._state)
         except VerificationFailed:

@@ -92,7 +92,8 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
     floors = {arm["name"]: arm["floor"] for arm in described["arms"] if arm["name"] in names and arm["floor"]}
     as_now = Way(label=AS_NOW, policy=configuration.policy, floor=floors)
     parts: dict[str, Any] = {
-        "title": f"{experiment.name}, from here",
+        "title": f"{status.description.title or experiment.name}, from here",
+        "outcome": status.description.outcome or None,
         "arms": planned,
         "control": control,
         "people": _people(configuration, rows, max(status.at, rows.latest)),

@@ -273,7 +273,7 @@ class Plan:
         from equipoise.experiment.configuration import checked_settings
 
         unset = dict.fromkeys(("reward_weight", "information_kept", "information_about"))
-        unset |= dict.fromkeys(("smallest_difference", "half_width", "units", "drift", "metadata"))
+        unset |= dict.fromkeys(("smallest_difference", "half_width", "units", "drift", "description", "metadata"))
         for way in self.ways:
             try:
                 checked_settings(**unset, **self.settings(way), seed=0, covariates=())

@@ -21,6 +21,7 @@ from equipoise.experiment.fidelity import (
     REWARDS,
     WIDEST,
 )
+from equipoise.experiment.names import LONGEST_NAME
 from equipoise.planner.figures import bands_of
 from equipoise.planner.first_passages import half_widths
 from equipoise.planner.question import SECONDS_A_DAY
@@ -69,7 +70,10 @@ def creation_settings(
     given = dict(more or {})
     metadata = dict(given.pop("metadata", None) or {})
     plan, metadata[PLAN] = _plan_of(forecast)[0], planned_bands(forecast, chosen)
-    return chosen, plan.settings(chosen) | given | {"metadata": metadata}
+    texts = {"title": plan.title, "outcome": plan.outcome}
+    words = {name: text.strip()[:LONGEST_NAME] for name, text in texts.items() if text is not None}
+    description = words | dict(given.pop("description", None) or {})
+    return chosen, plan.settings(chosen) | given | {"description": description, "metadata": metadata}
 
 
 def _plan_of(forecast: Forecast) -> tuple[Plan, Paths]:

@@ -47,7 +47,7 @@ N_LOOKS = 40
 _DEFAULTS = {
     name: parameter.default
     for name, parameter in inspect.signature(Experiment.create).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY and name != "who"
+    if parameter.kind is parameter.KEYWORD_ONLY and name not in ("paused", "who")
 }
 
 

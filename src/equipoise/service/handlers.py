@@ -154,12 +154,14 @@ def _method(endpoint: Endpoint) -> Handler:
     async def handler(service: Service, exchange: Exchange) -> Answer:
         fields = {} if exchange.data is None else msgspec.structs.asdict(exchange.data)
         given = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
+        event = given.pop("at", None)
 
         def work(experiment: Experiment) -> bytes:
-            return encode(call(experiment, *exchange.names[1:], **given))
+            seen = experiment if event is None else experiment.as_of(event)
+            return encode(call(seen, *exchange.names[1:], **given))
 
         name, key = exchange.names[0], _key(exchange)
-        if endpoint.slow:
+        if endpoint.slow or event is not None:
             return Answer(200, await service.long_work(name, key, work, exchange.gone))
         return Answer(200, await service.work(name, key, work))
 
@@ -266,6 +268,13 @@ def _report(experiment: Experiment, **given: Any) -> dict[str, Any]:
     return experiment.report(**given).to_dict()
 
 
+def _full_report(experiment: Experiment, **given: Any) -> dict[str, Any]:
+    for name in ("adjust", "by"):
+        if name in given:
+            given[name] = list(entries(given[name]))
+    return experiment.full_report(**given).to_dict()
+
+
 def _rebuild(experiment: Experiment) -> dict[str, Any]:
     return {"changed": experiment.rebuild()}
 
@@ -285,6 +294,7 @@ _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "changes": _changes,
     "rebuild": _rebuild,
     "report": _report,
+    "full_report": _full_report,
     "status": _status,
     "timeline": _timeline,
 }
@@ -305,13 +315,17 @@ async def _create(service: Service, exchange: Exchange) -> Answer:
     body, key = exchange.data, _key(exchange)
     key.require(http_api.ADMINS, body.name)
     settings = create_arguments(body)
+    paused = settings.pop("paused")
 
     def work() -> Answer:
         try:
-            experiment, status = Experiment.create(service.store, body.name, who=key.name, **settings), 201
+            experiment, status = (
+                Experiment.create(service.store, body.name, who=key.name, paused=paused, **settings),
+                201,
+            )
         except ExperimentExists:
             experiment, status = service.experiment(body.name, key), 200
-            if not _is_same(experiment, settings):
+            if not _is_same(experiment, settings, paused):
                 raise ExperimentExists(
                     f"the service has an experiment {body.name!r} already", hint=Hint.ANOTHER_NAME
                 ) from None
@@ -337,9 +351,12 @@ def create_arguments(body: http_api.NewExperiment) -> dict[str, Any]:
     return data
 
 
-def _is_same(experiment: Experiment, settings: dict[str, Any]) -> bool:
+def _is_same(experiment: Experiment, settings: dict[str, Any], paused: bool) -> bool:
     """Return whether the experiment was created with these settings, so that repeating the request is idempotent."""
-    created = experiment.events_page(0, 1)[0].details  # the settings at creation, not as changed since
+    first, *more = experiment.events_page(0, 2)
+    if paused != any((event.kind, event.at) == ("paused", first.at) for event in more):
+        return False
+    created = first.details  # the settings at creation, not as changed since
     found = Configuration.from_dict(created["configuration"])
     seed = settings["seed"] if settings["seed"] is not None else found.seed
     configuration, arms = checked_settings(**settings | {"seed": seed})

@@ -107,6 +107,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "finish": {"anyway": False},
     "change_weight": {"reward_weight": 0.9, "reason": "number lines are clearly ahead"},
     "change_dial": {"information_kept": 0.7, "information_about": "every-arm"},
+    "change_description": {
+        "title": "Number lines or pies?",
+        "outcome": "solved the task",
+        "arms": {"pie": "A round one, cut into pieces."},
+    },
     "note": {"text": "The teacher of 4b was ill on Monday and Tuesday.", "kind": "note"},
     "add_arm": {"name": "blocks", "floor": 0.05},
     "pause_arm": {"reason": "its sheets have run out"},
@@ -131,7 +136,8 @@ def document() -> dict[str, Any]:
     ordered = sorted({*kinds, http_api.Failure}, key=lambda kind: kind.__name__)
     found, schemas = msgspec.json.schema_components(ordered, ref_template=_SCHEMAS)
     queries = {
-        one.query.__name__: schemas.pop(one.query.__name__) for one in http_api.EVERY_ENDPOINT if one.query is not None
+        name: schemas.pop(name)
+        for name in {one.query.__name__ for one in http_api.EVERY_ENDPOINT if one.query is not None}
     }
     for schema in schemas.values():
         schema["description"] = inspect.cleandoc(schema["description"]).partition("\n\n")[0].replace("\n", " ")
@@ -263,12 +269,24 @@ def _examples() -> dict[str, Any]:
         run("what_if", data={"information_kept": 0.7})
         run("prices")
         found["prices"]["positions"] = found["prices"]["positions"][:2]
-        for verb in ("describe", "status", "compare", "report", "verify", "rebuild", "pause", "resume", "settle"):
+        for verb in (
+            "describe",
+            "status",
+            "compare",
+            "report",
+            "full_report",
+            "verify",
+            "rebuild",
+            "pause",
+            "resume",
+            "settle",
+        ):
             run(verb)
-        for verb in ("change_weight", "change_dial", "note"):
+        for verb in ("change_weight", "change_dial", "change_description", "note"):
             run(verb)
         run("changes", data={"limit": 2})
         found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
+        found["full_report"] |= {"hash": 16 * "0f", "verification": found["verify"]}
         found["fidelity"] = json_data(fidelity_of(experiment.status(), {PLAN: _PLANNED}))
         run("add_arm")
         for verb in ("pause_arm", "resume_arm", "retire_arm"):

@@ -93,6 +93,10 @@ class Store:
         """Cache of `equipoise.experiment.checkpoints`: the sums by hour of each experiment, by process and number."""
         self._reads: dict[object, float] = {}
         """When each read of this process began."""
+        self.past_rollups: dict[tuple[int, int, int], Any] = {}
+        """The same up to an event of the past, by process, number and event."""
+        self.pasts: dict[tuple[int, int], Any] = {}
+        """Cache of `equipoise.experiment.past`: experiments as they were after an event, by number and event."""
         self._clock = clock or _utc_now
         database.checks_clock = clock is None
         weakref.finalize(self, database.close)  # if it is never closed
@@ -207,6 +211,8 @@ class Store:
         """Close all connections."""
         self.states.clear()
         self.rollups.clear()
+        self.pasts.clear()
+        self.past_rollups.clear()
         self.database.close()
 
     def __enter__(self) -> Self:

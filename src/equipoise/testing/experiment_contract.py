@@ -15,6 +15,8 @@ import numpy as np
 from equipoise import errors
 from equipoise.experiment import Budget, Deadline, Decided, DefaultReward, Experiment, Precision
 from equipoise.policies import Fixed, ThompsonBalance, Uniform
+from equipoise.testing.description_contract import Descriptions
+from equipoise.testing.past_contract import Past
 from equipoise.testing.unit_contract import INFORMED, RANDOM, ExperimentCase, MissingRewards, Shares, Units, refused
 from equipoise.testing.unit_list_contract import UnitLists
 
@@ -917,5 +919,7 @@ class Findings(ExperimentCase):
             experiment.report(by=["age"])
 
 
-class ExperimentContract(Units, UnitLists, MissingRewards, Shares, Life, Reports, Findings, Outside):
+class ExperimentContract(
+    Units, UnitLists, MissingRewards, Shares, Life, Descriptions, Past, Reports, Findings, Outside
+):
     """All contract tests for an experiment, in a store or in a service."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from equipoise.experiment import Gain, Status
+from equipoise.experiment.records import Gain, Status
 
 _ROUNDING = 1e-6
 
@@ -102,6 +102,14 @@ def gain_words(status: Status, widest: float, what: str = "", unit: str = "") ->
     size = abs(widest) / 100
     decimals = max(0, 1 - math.floor(math.log10(size))) if size > 0 else 1
     return GainWords(False, up, unit, min(decimals, 12))
+
+
+def gain_sentence(status: Status, gain: Gain) -> str:
+    """Return what people gained so far compared with equal shares, in the words of the experiment."""
+    described = status.description
+    words = gain_words(status, gain.per_100, described.outcome, described.reward_unit)
+    compared = "as with" if words.is_zero(gain.per_100) else "than with"
+    return f"{words.sentence(gain.per_100)} {compared} equal shares of all arms ({words.range(gain)})."
 
 
 def is_yes_no(status: Status) -> bool:
