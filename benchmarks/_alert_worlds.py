@@ -59,6 +59,8 @@ class Days:
     cubes: FloatArray
     fourths: FloatArray
     lowest: FloatArray
+    low: FloatArray
+    high: FloatArray
     highest: FloatArray
     wanted: FloatArray = field(default_factory=lambda: np.zeros(0))
 
@@ -68,7 +70,7 @@ def play(world: World, n: int, rng: np.random.Generator) -> Days:
     k, shape = len(SHARES), (n, world.days, len(SHARES))
     sums = {name: np.zeros(shape) for name in Days.__dataclass_fields__}
     sums["told"] = np.zeros((*shape, len(AGES)))
-    sums["lowest"], sums["highest"] = np.full(shape, np.inf), np.full(shape, -np.inf)
+    sums |= {name: np.full(shape, np.inf) for name in ("lowest", "low", "high", "highest")}
     found = Days(**sums)
     outlying = np.zeros(n, bool)
     for day in range(world.days):
@@ -111,9 +113,21 @@ def play(world: World, n: int, rng: np.random.Generator) -> Days:
         reward = reward[seen]
         for name, power in (("counted", 0), ("totals", 1), ("squares", 2), ("cubes", 3), ("fourths", 4)):
             _add(getattr(found, name), cell, reward**power)
-        np.minimum.at(found.lowest.reshape(-1), cell, reward)
-        np.maximum.at(found.highest.reshape(-1), cell, reward)
+        _keep_two(found.lowest.reshape(-1), found.low.reshape(-1), cell, reward)
+        _keep_two(found.highest.reshape(-1), found.high.reshape(-1), cell, -reward)
+    found.high, found.highest = -found.high, -found.highest
     return found
+
+
+def _keep_two(lowest: FloatArray, low: FloatArray, cell: NDArray[np.int64], values: FloatArray) -> None:
+    """Keep the two lowest values of each cell."""
+    order = np.lexsort((values, cell))
+    cells, values = cell[order], values[order]
+    rank = np.arange(cells.size) - np.searchsorted(cells, cells)
+    for place in (0, 1):
+        new, at = values[rank == place], cells[rank == place]
+        low[at] = np.minimum(low[at], np.maximum(lowest[at], new))
+        lowest[at] = np.minimum(lowest[at], new)
 
 
 def _shares(world: World, found: Days, day: int) -> FloatArray:

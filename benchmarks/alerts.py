@@ -1,4 +1,4 @@
-"""How often the alerts of healthy experiments ring, and how soon those of sick ones do: see docs/live/health.md.
+"""How often the alerts of healthy experiments ring, and how soon those of sick ones do: see docs/live/alerts.md.
 
     python benchmarks/alerts.py [--smoke] [--experiments 10000] [--sick 1000] [--out alerts.json]
 
@@ -139,12 +139,11 @@ def _delay_drift(days: Days, day: int) -> NDArray[np.bool_]:
         counts.append([one[:, rows].sum(axis=1) for rows in (recent, before) for one in (units, told)])
         same = [slice(split - back, end - back) for back in (7, 14) if split - back >= 0]
         usual = [sum((one[:, rows].sum(axis=1) for rows in same), np.zeros(units.shape[0])) for one in (units, told)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weekly.append(counts[-1][1] / counts[-1][0] - usual[1] / usual[0])
+        weekly.append([*counts[-1][:2], *usual])
     if not counts:
         return np.zeros(units.shape[0], bool)
-    columns = np.moveaxis(np.array(counts), 0, -1)
-    level, _ = delay_drift_level(change(*columns), np.moveaxis(np.array(weekly), 0, -1), columns[0], columns[2], day)
+    columns, same_hours = (np.moveaxis(np.array(one), 0, -1) for one in (counts, weekly))
+    level, _ = delay_drift_level(change(*columns), change(*same_hours), columns[0], columns[2], day)
     return (level == 2).any(axis=-1)
 
 
@@ -183,14 +182,14 @@ def _unusual(days: Days, day: int) -> NDArray[np.bool_]:
     rewards = _moments(days, slice(day))
     n, n_arms = rewards.n.shape
     problem = np.zeros((n, n_arms), bool)
-    # The rewards furthest out on either side of each day, by their distance from the mean; the experiment keeps those
-    # of each hour.
-    ends = np.concatenate([days.lowest[:, :day], days.highest[:, :day]], axis=1)
+    # The two rewards furthest out on either side of each day, by their distance from the mean; the experiment keeps the
+    # furthest of each hour.
+    ends = np.concatenate([one[:, :day] for one in (days.lowest, days.low, days.high, days.highest)], axis=1)
     with np.errstate(invalid="ignore"):
         distance = np.where(np.isfinite(ends), np.abs(ends - rewards.mean[:, None]), -1.0)
     order = np.argsort(distance, axis=1)[:, -2:]
     extreme = np.take_along_axis(ends, order[:, -1:], axis=1)[:, 0]
-    furthest, following = (np.take_along_axis(distance, order[:, one : one + 1], axis=1)[:, 0] for one in (-1, 0))
+    furthest, following = (np.take_along_axis(distance, order[:, [one]], axis=1)[:, 0] for one in (-1, -2))
     with np.errstate(divide="ignore", invalid="ignore"):
         lead = np.where(following > 0, furthest / following, np.inf)
     known = (furthest >= 0) & (rewards.n >= 30)

@@ -109,7 +109,7 @@ def watched(days=30, people=240, *, missing=(0.05, 0.05, 0.05), by=None, seed=1,
         "inverses": assigned / SHARES, "inverse_squares": assigned / SHARES**2,
         "counted": counted, "totals": yes, "squares": yes, "cubes": yes, "fourths": yes,
         "removed": 0 * yes, "removed_totals": 0 * yes, "removed_squares": 0 * yes,
-        "told": told, "told_in_window": told[:, :, 3], "in_play": np.ones((hours, 3), bool),
+        "told": told, "told_in_window": told[:, :, 3], "silent": 0 * yes, "in_play": np.ones((hours, 3), bool),
     }  # fmt: skip
     if by is not None:
         by(arrays)

@@ -7,12 +7,11 @@ from datetime import datetime
 import numpy as np
 
 from equipoise._types import FloatArray
+from equipoise.monitoring.check_names import ENROLMENT, REWARDS
 from equipoise.monitoring.records import NOT_ENOUGH, OK, PROBLEM, Check
 from equipoise.monitoring.stalls import critical_silence, day_to_day, silence, usual_arrivals
 from equipoise.monitoring.sums import AGES, DAY, HourlySums
 from equipoise.monitoring.watched import Watched, duration
-
-ENROLMENT, REWARDS = "enrolment", "rewards coming"
 
 SHORTEST_HOURS = 0.25
 """A stall lasts at least this long."""
@@ -102,15 +101,17 @@ def _judged(
     first = sums.first_hour - _MONDAY
     begin, end = (first + sums.hour_of(at) for at in (last, watched.now))
     before = counts[: max(int(begin - first), 0)]
-    found = stall_evidence(before, first, begin, end)
     gap = max(end - begin, 0.0)
+    found = stall_evidence(before, first, begin, end)
+    if gap < SHORTEST_HOURS:
+        return Check(check, None, OK, _not_unusual(gap), gap)
     if found is None:
         return Check(check, None, NOT_ENOUGH, "There were no such hours of the week yet to compare with.")
     evidence, usual = found
     if other is not None:
         evidence, usual = max(evidence, other), min(usual, -other)
     per_day = float(before[-14 * DAY :].sum()) / max(min(before.size, 14 * DAY) / DAY, 1.0)
-    stalled = gap >= SHORTEST_HOURS and evidence < critical_silence(watched.day, per_day)
+    stalled = evidence < critical_silence(watched.day, per_day)
     shown = f"{usual:.0f}" if usual >= 1 else "fewer than 1"
     return Check(
         check,
@@ -118,9 +119,13 @@ def _judged(
         PROBLEM if stalled else OK,
         f"{who} came for {duration(gap)}; usually {shown} {what} would have in that time."
         if stalled
-        else f"The last came {duration(gap)} ago, which is not unusual.",
+        else _not_unusual(gap),
         0.0 if stalled else gap,
         usual if stalled else None,
         advice if stalled else "",
         last if stalled else None,
     )
+
+
+def _not_unusual(gap: float) -> str:
+    return f"The last came {duration(gap)} ago, which is not unusual."

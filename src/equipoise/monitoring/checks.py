@@ -16,7 +16,7 @@ from equipoise.monitoring.reward_checks import (
 from equipoise.monitoring.value_checks import check_jumps, check_unusual
 from equipoise.monitoring.watched import Watched
 
-PEOPLE = "people"
+PEOPLE, ARMS = "people", "arms"
 
 
 def checks_of(watched: Watched) -> tuple[Check, ...]:
@@ -27,13 +27,16 @@ def checks_of(watched: Watched) -> tuple[Check, ...]:
 
 
 def _checks(watched: Watched) -> Iterator[Check]:
-    yield from check_missing_by_arm(watched)
     yield check_missing(watched)
     yield check_delay_drift(watched)
+    yield check_enrolment(watched)
+    yield check_rewards(watched)
+    if not watched.by_arm:
+        yield Check(ARMS, None, NOT_ENOUGH, "There are too many arms to check each by itself.")
+        return
+    yield from check_missing_by_arm(watched)
     yield from check_delay_by_arm(watched)
     yield from check_jumps(watched)
     yield from check_unusual(watched)
-    yield check_enrolment(watched)
-    yield check_rewards(watched)
     yield from check_draws(watched)
     yield from check_tracking(watched)

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.monitoring.budget import critical_evidence, critical_z
+from equipoise.monitoring.check_names import DRAWS, TRACKING
 from equipoise.monitoring.draws import draw_evidence
 from equipoise.monitoring.proportions import signed_root
 from equipoise.monitoring.records import NOT_ENOUGH, Check
 from equipoise.monitoring.sums import DAY
 from equipoise.monitoring.watched import LEVELS, Watched, percent
-
-DRAWS, TRACKING = "shares as logged", "shares as wanted"
 
 FEWEST_DECISIONS, FEWEST_TRACKED = 1000, 200
 
@@ -67,13 +66,14 @@ def check_draws(watched: Watched) -> Iterator[Check]:
             )
             continue
         ratio = float(inverse[arm] / decisions[arm])
-        blind = not level[arm] and watched.floors[arm] == 0
-        fewer = " Without a floor, the check sees too many people only; verify is exact." if blind else ""
         yield Check(
             DRAWS,
             name,
             LEVELS[int(level[arm])],
-            f"{name!r} was given {ratio:.2f} times as often as the probabilities on record say.{fewer}",
+            f"{name!r} was given {ratio:.2f} times as often as the probabilities on record say."
+            if level[arm] or watched.floors[arm] > 0
+            else f"{name!r} was not given more often than the probabilities on record say. Too few would not show "
+            "without a share kept for it; verify is exact.",
             ratio,
             1.0,
             "Chance is not as logged: verify the experiment, which recomputes every decision." if level[arm] else "",

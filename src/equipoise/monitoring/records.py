@@ -57,41 +57,86 @@ class Alert:
     ----------
     id : str
         Of this episode.
+    experiment : str
+        The experiment.
     check, arm, severity : str, str or None, str
         The check, the arm that it is about, and "note" or "problem".
     opened_at, closed_at : datetime, and datetime or None
         Times, in UTC; not closed while it is open.
-    opened_event : int
-        The last event of the log when it opened.
-    value, expected, sentence, advice
-        As in `Check`, of now while it is open.
+    opened_event, closed_event : int, and int or None
+        The last event of the log at those times.
+    value, expected, sentence, advice, since, event
+        As in `Check`: of now while it is open, and of the last look before it closed.
     muted_until, muted_by, mute_reason
-        If somebody muted it.
+        Until when it is muted, by whom and why; None if it is not.
     """
 
     id: str
+    experiment: str
     check: str
     arm: str | None
     severity: str
     opened_at: datetime
     opened_event: int
     closed_at: datetime | None
+    closed_event: int | None
     value: float | None
     expected: float | None
     sentence: str
     advice: str
+    since: datetime | None = None
+    event: int | None = None
     muted_until: datetime | None = None
     muted_by: str | None = None
     mute_reason: str | None = None
 
     @property
-    def muted(self) -> bool:
+    def is_muted(self) -> bool:
         """Whether it is muted."""
         return self.muted_until is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alert as plain data that JSON can hold."""
         return _plain(dataclasses.asdict(self))
+
+
+@dataclass(frozen=True)
+class RefusedCalls:
+    """Calls about units that the service refused with one class of error.
+
+    Attributes
+    ----------
+    error : str
+        The class, as in `equipoise.errors`.
+    recent, day : int
+        Calls in this hour and the one before, and in the last 24 hours.
+    """
+
+    error: str
+    recent: int
+    day: int
+
+
+@dataclass(frozen=True)
+class LastVerification:
+    """When an experiment was verified last, and what that found.
+
+    Attributes
+    ----------
+    at : datetime
+        When it ended, in UTC.
+    n_events : int
+        How many events the log had.
+    seconds : float
+        How long it took.
+    error : str or None
+        The first difference; None if there was none.
+    """
+
+    at: datetime
+    n_events: int
+    seconds: float
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -115,7 +160,11 @@ class Health:
     checks : tuple of Check
         All checks, problems first.
     alerts : tuple of Alert
-        Those that are open, problems first.
+        Those that are open, problems first and muted ones last.
+    refused : tuple of RefusedCalls
+        Calls that the service refused, by class of error, most first.
+    verified : LastVerification or None
+        The last verification; None if there was none.
     """
 
     name: str
@@ -126,11 +175,14 @@ class Health:
     sentence: str
     checks: tuple[Check, ...]
     alerts: tuple[Alert, ...]
+    refused: tuple[RefusedCalls, ...] = ()
+    verified: LastVerification | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the health as plain data that JSON can hold."""
         data = _plain(dataclasses.asdict(self))
-        return data | {name: [_plain(one) for one in data[name]] for name in ("checks", "alerts")}
+        data |= {name: [_plain(one) for one in data[name]] for name in ("checks", "alerts")}
+        return data | {"verified": None if self.verified is None else _plain(data["verified"])}
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.monitoring.budget import critical_evidence, critical_z
+from equipoise.monitoring.check_names import DELAY_BY_ARM, DELAY_DRIFT, MISSING, MISSING_BY_ARM
 from equipoise.monitoring.proportions import Excess, Tally, change, evidence_of_more, excess, tally
 from equipoise.monitoring.records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.sums import AGES, DAY, hours_of
 from equipoise.monitoring.watched import LEVELS, Watched, duration, percent
-
-MISSING_BY_ARM, MISSING, DELAY_DRIFT, DELAY_BY_ARM = "missing by arm", "missing overall", "delay drift", "delay by arm"
 
 _USUAL_WINDOW = 7 * 24 * 3600.0
 """Where no window is declared, people without a reward after 7 days count as missing."""
@@ -37,16 +36,18 @@ def missing_level(found: Excess, units: FloatArray, before: FloatArray, day: int
 
 
 def delay_drift_level(
-    found: Excess, weekly: FloatArray, units: FloatArray, before: FloatArray, day: int
+    found: Excess, weekly: Excess, units: FloatArray, before: FloatArray, day: int
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """Return the level of a change of delays at each age: arrays (..., ages).
 
-    `weekly` is the difference from the same hours of the week before, which a week-end does not change.
+    `weekly` compares with the same hours of the two weeks before, which a week-end does not change. Both must be
+    evident: if people answer more slowly at week-ends, the first often is.
     """
     enough = (units >= 100) & (before >= 100)
-    size = np.minimum(np.abs(found.difference), np.where(np.sign(weekly) == np.sign(found.z), np.abs(weekly), 0.0))
-    evident = enough & (np.abs(found.z) > critical_z(day, found.z.shape[-1]))
-    return _level(evident, size, 0.10, 0.10), enough
+    critical = critical_z(day, found.z.shape[-1])
+    agree = (np.sign(weekly.z) == np.sign(found.z)) & (np.minimum(np.abs(found.z), np.abs(weekly.z)) > critical)
+    size = np.minimum(np.abs(found.difference), np.abs(weekly.difference))
+    return _level(enough & agree, size, 0.10, 0.10), enough
 
 
 def delay_by_arm_level(
@@ -152,15 +153,14 @@ def check_delay_drift(watched: Watched) -> Check:
         recent, before = slice(split, rows), slice(max(split - _BEFORE_HOURS, 0), split)
         counts.append([units[recent].sum(), told[recent].sum(), units[before].sum(), told[before].sum()])
         same = [slice(split - back, rows - back) for back in (_WEEK, 2 * _WEEK) if split - back >= 0]
-        weekly.append(
-            _rate(units[recent], told[recent])
-            - _rate(*(sum(one[part].sum() for part in same) for one in (units, told)))
-        )
+        weekly.append([*counts[-1][:2], *(sum(one[part].sum() for part in same) for one in (units, told))])
     if not counts:
         return Check(DELAY_DRIFT, None, NOT_ENOUGH, "Nobody is old enough yet.")
     columns = np.array(counts, dtype=float).T
     found = change(*columns)
-    level, enough = delay_drift_level(found, np.array(weekly), columns[0], columns[2], watched.day)
+    level, enough = delay_drift_level(
+        found, change(*np.array(weekly, dtype=float).T), columns[0], columns[2], watched.day
+    )
     if not enough.any():
         return Check(
             DELAY_DRIFT, None, NOT_ENOUGH, "Fewer than 100 people on either side of the last 3 days can be compared."
@@ -230,8 +230,8 @@ def check_delay_by_arm(watched: Watched) -> Iterator[Check]:
             f"of the others {percent(max(others, 0.0))}.",
             rate,
             others,
-            f"Answers of {name!r} come later, and rewards count as they come: the arms are compared by their quick "
-            "answers. In a new experiment, hold rewards back until the window has passed."
+            f"Answers of {name!r} come later or never, and rewards count as they come: the arms are compared by their "
+            "quick answers. In a new experiment, hold rewards back until the window has passed."
             if level[worst, arm]
             else "",
         )
@@ -244,14 +244,9 @@ def _ages(watched: Watched) -> list[tuple[int, int]]:
 
 
 def _hourly_missing(watched: Watched, rows: int) -> tuple[FloatArray, FloatArray]:
-    """Return the people of the first rows, and those whose window passed without a reward."""
+    """Return the people of the first rows who stayed, and those of them whose window passed without a reward."""
     sums = watched.sums
     assert sums is not None  # noqa: S101
-    units = sums.assigned[:rows]
+    units = (sums.assigned - sums.silent)[:rows]
     told = sums.told_in_window if watched.window_seconds is not None else sums.told[:, :, AGES.index(168)]
     return units, units - told[:rows]
-
-
-def _rate(units: FloatArray | float, events: FloatArray | float) -> float:
-    total = float(np.sum(units))
-    return float(np.sum(events)) / total if total else np.nan

@@ -38,6 +38,8 @@ class HourlySums:
         People assigned in the hour whose reward was reported within each of the `AGES`.
     told_in_window : float array
         The same before the window passed.
+    silent : float array
+        People assigned in the hour who were withdrawn without a reward.
     in_play : bool array
         Whether the arm could be given during the whole hour.
     """
@@ -57,6 +59,7 @@ class HourlySums:
     removed_squares: FloatArray
     told: FloatArray
     told_in_window: FloatArray
+    silent: FloatArray
     in_play: FloatArray
 
     @property

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
+from equipoise.monitoring.check_names import REWARD_JUMP, UNUSUAL_REWARD
 from equipoise.monitoring.jumps import Jump, Moments, influence, mean_jump, variance_jump
 from equipoise.monitoring.records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.sums import DAY
 from equipoise.monitoring.watched import LEVELS, Watched
-
-REWARD_JUMP, UNUSUAL_REWARD = "changed rewards", "unusual reward"
 
 CRITICAL_Z = 5.5
 LEAST_RATIO, LEAST_SHIFT = 1.5, 0.3

@@ -50,13 +50,16 @@ class Watched:
     floors : float array (K,)
         The least probability of each arm that is active.
     rewarded, mean, std, half_width : float array (K,)
-        Of the estimates now; NaN where they are unknown.
+        Of the estimates now; NaN where they are unknown. Where rewards are too skewed for an interval, the half-width
+        is what is usual.
     last_assigned_at, last_rewarded_at : datetime or None
         When somebody was assigned last, and when a reward was reported last.
     extremes : tuple of Extreme
         The rewards furthest out that are in the estimates.
     wanted : float array (days, K) or None
-        The shares that the policy steered towards on each whole day.
+        The shares that the policy steered towards on each whole day; NaN where they are not known.
+    by_arm : bool
+        Whether there is one column for each arm; False if all arms are added up, as they are too many.
     """
 
     arms: tuple[str, ...]
@@ -77,6 +80,7 @@ class Watched:
     last_rewarded_at: datetime | None = None
     extremes: tuple[Extreme, ...] = ()
     wanted: FloatArray | None = None
+    by_arm: bool = True
 
     @cached_property
     def day(self) -> int:
