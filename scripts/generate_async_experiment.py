@@ -51,6 +51,7 @@ from equipoise.experiment.records import (
     Comparison,
     Event,
     Fidelity,
+    Health,
     History,
     Outlook,
     Prices,

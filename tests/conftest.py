@@ -36,6 +36,7 @@ settings.load_profile("project")
 
 # Helpers that tests import; collected for doctests too, they would be imported twice, under two names.
 collect_ignore = [
+    "alert_worker.py",
     "both_clients.py",
     "browser.py",
     "chromium_driver.py",
@@ -52,6 +53,7 @@ collect_ignore = [
     "golden.py",
     "history_checker.py",
     "leaky_service.py",
+    "live_clock.py",
     "live_courses.py",
     "own_policies.py",
     "power_loss.py",

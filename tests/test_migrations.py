@@ -187,7 +187,8 @@ def test_sums_of_four_powers_come_from_the_log_on_postgresql(tmp_path, postgresq
             two_or_none = "CASE WHEN position > 0 THEN substring(exact_sums FROM '^[^ ]+ [^ ]+') END"
             connection.execute(sa.text(f"UPDATE arms SET exact_sums = {two_or_none}"))  # noqa: S608
             connection.execute(sa.text("ALTER TABLE arms DROP COLUMN drift_sums"))
-            connection.execute(sa.text("DROP TABLE sessions, rollups, checkpoints, alerts, leases"))
+            of_revision_6 = "sessions, rollups, checkpoints, alerts, leases, refusals, verifications"
+            connection.execute(sa.text(f"DROP TABLE {of_revision_6}"))
             connection.execute(sa.text("DROP INDEX changes_of_an_experiment"))
             connection.execute(sa.text("DROP INDEX closed_windows"))
             connection.execute(sa.text(f"UPDATE {schema.VERSION_TABLE} SET version_num = '4'"))  # noqa: S608

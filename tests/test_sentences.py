@@ -39,6 +39,9 @@ def log():
         experiment.change_dial(information_kept=0.7)
         experiment.note("Monday was\n  a holiday")
         experiment.note("all get 'prize'", "decision")
+        experiment.mute("enrolment", until="2027-01-03T00:00:00Z", reason="a week-end")
+        experiment.mute("missing by arm", arm="prize", until="2027-02-01T01:30:00+01:00", reason="known")
+        experiment.unmute("enrolment")
         experiment.stop()
         experiment.finish()
         return [sentence_of(event) for event in experiment.events() if event.kind != "assigned" or event.unit == "ada"]
@@ -66,6 +69,9 @@ def test_a_sentence_says_who_did_what_and_why(log):
         "Ben set the dial to 70% of the information kept about the arms on average (was reward weight 0.8)",
         "Ben noted: 'Monday was a holiday'",
         "Ben decided: 'all get 'prize''",
+        "Ben muted alerts about 'enrolment' until 2027-01-03 00:00 UTC: 'a week-end'",
+        "Ben muted alerts about 'missing by arm' of the arm 'prize' until 2027-02-01 00:30 UTC: 'known'",
+        "Ben unmuted alerts about 'enrolment'",
         "Ben stopped enrolment",
         "Ben finished the experiment",
     ]
@@ -90,6 +96,8 @@ def test_every_kind_has_a_sentence_and_an_unknown_one_is_named():
             "was": {"reward_weight": 0.5} if kind == "dial_changed" else {} if kind == "described" else 0.5,
             "dial": {"reward_weight": 1.0},
             "description": {"title": "Letters"},
+            "check": "enrolment",
+            "until": "2027-01-03T00:00:00+00:00",
         }
         event = Event(
             9, kind, datetime(2027, 1, 1, tzinfo=UTC), "Ben", "ada", "a", 0, 1.0, 0.5, False, True, 1, details

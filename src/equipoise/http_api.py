@@ -240,6 +240,28 @@ class NewNote(Body):
     kind: Literal["note", "decision"] = "note"
 
 
+CheckName: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=60, description="The check, as the health of the experiment names it.")
+]
+
+
+class NewMute(Body):
+    """A check whose alerts are to be muted, until when and why."""
+
+    check: CheckName
+    until: Annotated[str, Meta(description="An instant with a zone, at most a year away.")]
+    reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON, description="Why, for the log.")]
+    arm: Name | None = None
+
+
+class Unmuting(Body):
+    """A check whose alerts are to be told again."""
+
+    check: CheckName
+    reason: Reason = None
+    arm: Name | None = None
+
+
 Before: TypeAlias = (
     Annotated[int, Meta(ge=1, le=2**62, description="Only events before the one of this number.")] | UnsetType
 )
@@ -561,7 +583,7 @@ class Deleted(Struct):
     deleted: str
 
 
-class Health(Struct):
+class Alive(Struct):
     """The service is alive, or ready."""
 
     status: Literal["ok"]
@@ -1069,6 +1091,30 @@ ENDPOINTS = (
         failures=(404, 422),
     ),
     _record(
+        "health",
+        f"{_EXPERIMENT}/health",
+        "Is it well?",
+        "Return all checks, each with its state, a sentence, a number and what to do, and the alerts that are open.",
+        answer=records.Health,
+        slow=True,
+    ),
+    _change(
+        "mute",
+        "POST",
+        f"{_EXPERIMENT}/health/mute",
+        "Mute a check",
+        "Mute the alerts of a check, of one arm or of all, until an instant; the log keeps that, and the reason.",
+        body=NewMute,
+    ),
+    _change(
+        "unmute",
+        "POST",
+        f"{_EXPERIMENT}/health/unmute",
+        "Unmute a check",
+        "Let the alerts of a check be told again.",
+        body=Unmuting,
+    ),
+    _record(
         "verify",
         f"{_EXPERIMENT}/verify",
         "Replay the log",
@@ -1162,7 +1208,7 @@ OPERATIONS = (
         PUBLIC,
         "Alive?",
         "Show that the process is alive.",
-        answer=Health,
+        answer=Alive,
         failures=(),
     ),
     _row(
@@ -1173,7 +1219,7 @@ OPERATIONS = (
         PUBLIC,
         "Ready?",
         "Show that the store can be read and written, and that the service is not about to end.",
-        answer=Health,
+        answer=Alive,
         failures=(),
     ),
     _row(

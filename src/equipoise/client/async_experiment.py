@@ -21,6 +21,7 @@ from equipoise.experiment.records import (
     Comparison,
     Event,
     Fidelity,
+    Health,
     History,
     Outlook,
     Prices,
@@ -292,6 +293,27 @@ class AsyncRemoteExperiment:
         """
         await self._backend.run(commands.Note(text, kind))
 
+    async def mute(self, check: str, *, until: datetime | str, reason: str, arm: str | None = None) -> None:
+        """Mute the alerts of a check until an instant; the log keeps that, and the reason.
+
+        Parameters
+        ----------
+        check : str
+            The check, as `health` names it: "missing by arm".
+        until : datetime or str
+            Until when, with a zone; at most a year from now.
+        reason : str
+            Why that does not matter meanwhile, for the log.
+        arm : str, optional
+            Only alerts about this arm.
+        """
+        instant = until.isoformat() if isinstance(until, datetime) else until
+        await self._backend.run(commands.Mute(check, instant, reason, arm))
+
+    async def unmute(self, check: str, *, arm: str | None = None, reason: str | None = None) -> None:
+        """Let the alerts of a check be told again."""
+        await self._backend.run(commands.Unmute(check, reason, arm))
+
     async def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
         await self._backend.run(commands.Settle())
@@ -508,6 +530,14 @@ class AsyncRemoteExperiment:
         Raises `InvalidInput` if it was not made from a plan.
         """
         return await self._backend.fidelity()
+
+    async def health(self) -> Health:
+        """Check whether the experiment is well: rewards that are missing or late, people who stopped coming, and more.
+
+        Each check has a state, a sentence, a number and what it would be if nothing were the matter. What is a problem
+        or worth a note opens an alert, once, and closes it when it is over; see the page on alerts.
+        """
+        return await self._backend.health()
 
     async def verify(self) -> Verification:
         """Check that nothing was lost or changed.

@@ -123,6 +123,10 @@ class HttpBackend:
         """Fetch the comparison with the plan."""
         return self._send("fidelity")
 
+    def health(self) -> Any:
+        """Have the service make the checks."""
+        return self._send("health")
+
     def verify(self) -> Any:
         """Have the service replay the log."""
         return self._send("verify")
@@ -319,7 +323,11 @@ def _fields(command: commands.Request) -> dict[str, Any]:
     fields = {field.name: getattr(command, field.name) for field in dataclasses.fields(command)}
     if "reward" in fields:
         fields["reward"] = commands.plain_reward(fields["reward"])
-    return {name: value for name, value in fields.items() if value is not None}
+    return {_SAID.get(name, name): value for name, value in fields.items() if value is not None}
+
+
+_SAID = {"check_name": "check"}
+"""Fields that a command cannot call what the API does: `check` is its method."""
 
 
 def _queried(settings: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -15,10 +17,13 @@ from equipoise.errors import (
     Hint,
     InvalidInput,
     StoreChanged,
+    StoreError,
     UnknownExperiment,
     UnknownUnit,
+    VerificationFailed,
 )
 from equipoise.experiment import commands
+from equipoise.experiment.alert_episodes import open_alerts
 from equipoise.experiment.checkpoints import kept_rollup
 from equipoise.experiment.course import period_between
 from equipoise.experiment.event_log import read_event, read_history, read_unit
@@ -35,7 +40,7 @@ from equipoise.experiment.status import describe, read_status, summaries, what_i
 from equipoise.experiment.timeline import timeline_of
 from equipoise.experiment.transitions import MOST_SETTLED, Transition
 from equipoise.experiment.unit_lists import read_unit_events, read_unit_page
-from equipoise.store import Store, Transaction, open_store
+from equipoise.store import Store, Transaction, open_store, schema
 from equipoise.store.schema import instant, microseconds
 
 if TYPE_CHECKING:
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
         Event,
         ExperimentSummary,
         Fidelity,
+        Health,
         History,
         Outlook,
         Prices,
@@ -138,6 +144,9 @@ class Backend(Protocol):
 
     def fidelity(self) -> Fidelity:
         """Compare the experiment with its plan."""
+
+    def health(self) -> Health:
+        """Make the checks, and open and close alerts by them."""
 
     def verify(self) -> Verification:
         """Replay the log and compare it with the tables."""
@@ -249,7 +258,14 @@ class StoreBackend:
 
     def status(self) -> Status:
         """Return the status, counting units that fell due since the last event."""
-        return self._standing()[1]
+        state, status = self._standing()
+        if self._last() is not None:  # alerts are of the present
+            return status
+        alerts = self.store.read(
+            lambda transaction: open_alerts(transaction, self.number, self.name, state.names, status.at)
+        )
+        told = tuple(alert for alert in alerts if not alert.is_muted)
+        return dataclasses.replace(status, alerts=told) if told else status
 
     def _now(self) -> datetime:
         return self.store.now()
@@ -393,12 +409,37 @@ class StoreBackend:
         state, status = self._standing()
         return fidelity_of(status, state.configuration.metadata)
 
+    def health(self) -> Health:
+        """Look at the experiment now."""
+        from equipoise.experiment.health import look_at
+
+        return look_at(self.store, self.number, self.name)
+
     def verify(self) -> Verification:
-        """Check the database, then replay the log."""
+        """Check the database, then replay the log, and keep what that found beside it."""
         from equipoise.experiment.verification import verify
 
         self.store.read(self.store.database.check_integrity)
-        return self._read_once(lambda transaction, _: verify(transaction, self.number, self.name))
+        began = time.perf_counter()
+        try:
+            found = self._read_once(lambda transaction, _: verify(transaction, self.number, self.name))
+        except VerificationFailed as error:
+            self._keep_verification(time.perf_counter() - began, None, error.message)
+            raise
+        self._keep_verification(found.seconds, found.n_events, None)
+        return found
+
+    def _keep_verification(self, seconds: float, n_events: int | None, error: str | None) -> None:
+        """Keep what a verification found, for the checks; a store that cannot be written is still verified."""
+        at = microseconds(self.store.now())
+
+        def work(transaction: Transaction) -> None:
+            transaction.require_name(self.number, self.name)
+            read = transaction.head(self.number).n_events if n_events is None else n_events
+            transaction.put(schema.verifications, self.number, [(at, read, seconds, error)])
+
+        with suppress(StoreError):
+            self.store.change(self.number, work)
 
     def rebuild(self) -> bool:
         """Rebuild the tables, and drop the cached state that was read from them."""

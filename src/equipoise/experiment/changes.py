@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from equipoise.errors import EnrolmentClosed, Hint, InvalidInput, RewardsHeld, StaleChange, WindowsOpen
 from equipoise.experiment.configuration import MOST_ARMS, check_shares
 from equipoise.experiment.description import require_arms
-from equipoise.experiment.event_kinds import CHANGES_NOTHING, DESCRIBED, NOTED
+from equipoise.experiment.event_kinds import CHANGES_NOTHING, DESCRIBED, MUTED, NOTED, UNMUTED
 from equipoise.experiment.event_log import read_event
 from equipoise.experiment.sentences import sentence_of
 from equipoise.experiment.state import (
@@ -151,12 +152,45 @@ def change_description(draft: Draft, request: commands.ChangeDescription) -> Non
 
 
 def note(draft: Draft, request: commands.Note) -> None:
-    """Write a note into the log, of a finished experiment too; the same again at once is a retry."""
-    details = {"text": request.text, "kind": request.kind}
+    """Write a note into the log, of a finished experiment too."""
+    _log_once(draft, NOTED, request, {"text": request.text, "kind": request.kind})
+
+
+def mute(draft: Draft, request: commands.Mute) -> None:
+    """Log that alerts of a check are muted, for a year at most."""
+    draft.require_unfinished()
+    until = datetime.fromisoformat(request.until)
+    if not draft.at < until <= draft.at + LONGEST_MUTE:
+        expected = f"must be in the future, and at most a year away; got {request.until}"
+        raise InvalidInput.of("until", expected, hint="mute it again then, if it still does not matter")
+    details = {"check": request.check_name, "until": request.until, "reason": request.reason}
+    _log_once(draft, MUTED, request, details, _arm_of(draft, request))
+
+
+def unmute(draft: Draft, request: commands.Unmute) -> None:
+    """Log that alerts of a check are no longer muted."""
+    draft.require_unfinished()
+    details = {"check": request.check_name} | ({} if request.reason is None else {"reason": request.reason})
+    _log_once(draft, UNMUTED, request, details, _arm_of(draft, request))
+
+
+LONGEST_MUTE = timedelta(days=366)
+"""Nothing is muted for ever: who muted it may be gone by then."""
+
+
+def _arm_of(draft: Draft, request: commands.Mute | commands.Unmute) -> int | None:
+    return None if request.arm is None else draft.state.position(request.arm)
+
+
+def _log_once(
+    draft: Draft, kind: str, request: commands.Request, details: dict[str, Any], arm: int | None = None
+) -> None:
+    """Log what was said; the same again at once is a retry."""
+    name = None if arm is None else draft.state.names[arm]
     last = read_event(draft.latest[-1], draft.state.names) if draft.latest else None
-    if last is not None and (last.kind, last.who, last.details) == (NOTED, request.who, details):
+    if last is not None and (last.kind, last.who, last.arm, last.details) == (kind, request.who, name, details):
         return
-    draft.log(NOTED, request.who, details=details)
+    draft.log(kind, request.who, arm=arm, details=details)
 
 
 def _change_arm(draft: Draft, kind: str, request: commands.ArmRequest, before: str | None, after: str) -> None:

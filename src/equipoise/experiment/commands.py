@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from equipoise import checks
 from equipoise.checks import checked_reward
 from equipoise.errors import InvalidInput
+from equipoise.experiment.course import checked_instant
 from equipoise.experiment.description import TEXTS, checked_change
 from equipoise.experiment.dial import DIAL, stated_dial
 from equipoise.experiment.names import (
@@ -23,6 +24,7 @@ from equipoise.experiment.names import (
     checked_unit,
     checked_who,
 )
+from equipoise.monitoring.check_names import CHECKS
 
 
 @dataclass(slots=True, kw_only=True)
@@ -278,6 +280,54 @@ class Note(Request):
 
 NOTES = ("note", "decision")
 """Kinds of notes."""
+
+
+@dataclass(slots=True)
+class Mute(Request):
+    """Mute the alerts of a check until an instant, of one arm or of all, and log the reason."""
+
+    check_name: str
+    until: str
+    reason: str
+    arm: str | None = None
+
+    def check(self) -> None:
+        """Check the author, the check's name, the instant and the reason; the instant is kept in UTC."""
+        Request.check(self)
+        self.check_name = checked_check(self.check_name)
+        until = checked_instant("until", self.until)
+        if until is None:
+            raise InvalidInput.of("until", "must be an instant, after which alerts are told again", self.until)
+        self.until = until.isoformat()
+        checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+
+
+@dataclass(slots=True)
+class Unmute(Request):
+    """Tell alerts of a check again that were muted."""
+
+    check_name: str
+    reason: str | None = None
+    arm: str | None = None
+
+    def check(self) -> None:
+        """Check the author, the check's name and the reason."""
+        Request.check(self)
+        self.check_name = checked_check(self.check_name)
+        if self.reason is not None:
+            checked_text("reason", self.reason, LONGEST_REASON, trimmed=False)
+
+
+def checked_check(name: Any) -> str:
+    """Return the name of a check, which may be written with dashes.
+
+    Examples
+    --------
+    >>> checked_check("missing-by-arm")
+    'missing by arm'
+    """
+    spoken = name.replace("-", " ") if isinstance(name, str) else name
+    return checks.one_of("check", spoken, CHECKS)
 
 
 def plain_reward(reward: Any) -> float:

@@ -9,7 +9,7 @@ from equipoise import checks
 from equipoise.errors import InvalidInput
 from equipoise.unit_lifecycle import UNIT_EVENTS
 
-NOTED, DESCRIBED, REBUILT = "noted", "described", "rebuilt"
+NOTED, DESCRIBED, REBUILT, MUTED, UNMUTED = "noted", "described", "rebuilt", "muted", "unmuted"
 CHANGES = (
     "created",
     "paused",
@@ -24,12 +24,14 @@ CHANGES = (
     "dial_changed",
     DESCRIBED,
     NOTED,
+    MUTED,
+    UNMUTED,
     REBUILT,
 )
 """Kinds of events about the experiment, not about a unit."""
 KINDS = (*UNIT_EVENTS, *CHANGES)
 """Every kind of event."""
-CHANGES_NOTHING = frozenset((NOTED, REBUILT))
+CHANGES_NOTHING = frozenset((NOTED, MUTED, UNMUTED, REBUILT))
 """Kinds after which the experiment is as it was before."""
 
 

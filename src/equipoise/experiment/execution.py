@@ -86,7 +86,7 @@ def _looks_back(request: Any) -> bool:
     """Return whether a command depends on the changes before it."""
     if isinstance(request, commands.Change):
         return request.expected_change is not None
-    return isinstance(request, commands.Note)
+    return isinstance(request, (commands.Note, commands.Mute, commands.Unmute))
 
 
 def _raise_first(results: Iterable[Any]) -> None:

@@ -22,6 +22,7 @@ from equipoise.experiment.records import (
     Event,
     ExperimentSummary,
     Fidelity,
+    Health,
     History,
     Outlook,
     Prices,
@@ -532,6 +533,36 @@ class Experiment:
         """
         self._backend.run(commands.Note(text, kind))
 
+    def mute(self, check: str, *, until: datetime | str, reason: str, arm: str | None = None) -> None:
+        """Mute the alerts of a check until an instant; the log keeps that, and the reason.
+
+        Parameters
+        ----------
+        check : str
+            The check, as `health` names it: "missing by arm".
+        until : datetime or str
+            Until when, with a zone; at most a year from now.
+        reason : str
+            Why that does not matter meanwhile, for the log.
+        arm : str, optional
+            Only alerts about this arm.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> from datetime import UTC, datetime, timedelta
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), who="Ada")
+        >>> experiment.mute("enrolment", until=datetime.now(UTC) + timedelta(days=14), reason="school holidays")
+        >>> experiment.changes(1)[0].kind
+        'muted'
+        """
+        instant = until.isoformat() if isinstance(until, datetime) else until
+        self._backend.run(commands.Mute(check, instant, reason, arm))
+
+    def unmute(self, check: str, *, arm: str | None = None, reason: str | None = None) -> None:
+        """Let the alerts of a check be told again."""
+        self._backend.run(commands.Unmute(check, reason, arm))
+
     def settle(self) -> None:
         """Deal with all units whose window has passed; every ask and tell deals with some of them."""
         self._backend.run(commands.Settle())
@@ -910,6 +941,21 @@ class Experiment:
         Raises `InvalidInput` if it was not made from a plan.
         """
         return self._backend.fidelity()
+
+    def health(self) -> Health:
+        """Check whether the experiment is well: rewards that are missing or late, people who stopped coming, and more.
+
+        Each check has a state, a sentence, a number and what it would be if nothing were the matter. What is a problem
+        or worth a note opens an alert, once, and closes it when it is over; see the page on alerts.
+
+        Examples
+        --------
+        >>> import equipoise as eq
+        >>> experiment = eq.Experiment.create("memory:", "exam", arms=["a", "b"], policy=eq.Uniform(), seed=1)
+        >>> experiment.health().sentence
+        'Nothing is known to be wrong. Most checks begin after 24 hours and 100 people.'
+        """
+        return self._backend.health()
 
     def verify(self) -> Verification:
         """Check that nothing was lost or changed.

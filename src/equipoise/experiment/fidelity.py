@@ -91,6 +91,17 @@ def fidelity_of(status: Status, metadata: Mapping[str, Any]) -> Fidelity:
     )
 
 
+def is_planned(metadata: Mapping[str, Any]) -> bool:
+    """Return whether an experiment with this metadata was made from a plan."""
+    return _is_plan(metadata.get(PLAN))
+
+
+def is_off_plan(figures: Sequence[PlannedFigure]) -> bool:
+    """Return whether so few figures lie in their bands that the plan is not what happens: fewer than 6 of 10."""
+    known = [figure.inside for figure in figures if figure.inside is not None]
+    return bool(known) and sum(known) < 0.6 * len(known)
+
+
 def _is_plan(plan: Any) -> bool:
     return isinstance(plan, Mapping) and {"days", "bands", "digest", "way"} <= plan.keys() and bool(plan["days"])
 
@@ -150,7 +161,7 @@ def _sentences(
         yield f"On day {day:.0f} everything is as planned: {n_known} {figures} are inside their 8-in-10 range."
     else:
         yield f"On day {day:.0f}, {n_inside} of {n_known} planned {figures} are inside their 8-in-10 range."
-    if outside and n_inside < 0.6 * n_known:
+    if is_off_plan(known):
         yield "About 8 of 10 figures lie inside if an experiment goes as planned: plan again from here."
 
 

@@ -26,6 +26,8 @@ from equipoise.experiment.price_records import Prices as Prices
 from equipoise.monitoring.records import Alert as Alert
 from equipoise.monitoring.records import Check as Check
 from equipoise.monitoring.records import Health as Health
+from equipoise.monitoring.records import LastVerification as LastVerification
+from equipoise.monitoring.records import RefusedCalls as RefusedCalls
 from equipoise.unit_lifecycle import STATES
 
 if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it
@@ -147,7 +149,8 @@ class Event:
         Position in the log of the experiment, from 1.
     kind : str
         created, assigned, rewarded, counted, expired, corrected, withdrawn, paused, resumed, stopped, finished,
-        arm_added, arm_paused, arm_resumed, arm_retired, weight_changed, dial_changed, described, noted or rebuilt.
+        arm_added, arm_paused, arm_resumed, arm_retired, weight_changed, dial_changed, described, noted, muted, unmuted
+        or rebuilt.
     at : datetime
         Time of the event, in UTC.
     who : str or None
@@ -330,6 +333,9 @@ class Status:
         When the last window passes in which a reward is awaited or held; None if no window is open.
     description : ExperimentDescription
         What the experiment is about, in the words of those who run it.
+    alerts : tuple of Alert
+        Alerts that are open and not muted, problems first: as of the last look at the checks, which `Experiment.health`
+        and every minute a service take.
     """
 
     name: str
@@ -364,12 +370,13 @@ class Status:
     gain_over_equal_shares: Gain | None = None
     last_window_at: datetime | None = None
     description: ExperimentDescription = NOT_DESCRIBED
+    alerts: tuple[Alert, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as plain data that JSON can hold."""
         last = None if self.last_window_at is None else self.last_window_at.isoformat()
         times = {"created_at": self.created_at.isoformat(), "at": self.at.isoformat(), "last_window_at": last}
-        return dataclasses.asdict(self) | times
+        return dataclasses.asdict(self) | times | {"alerts": [alert.to_dict() for alert in self.alerts]}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from equipoise.experiment.dial import dial_words
@@ -134,6 +135,16 @@ def _note(event: Event) -> str:
     return f"{event.who} {'decided' if decided else 'noted'}: {text}"
 
 
+def _alerts(event: Event) -> str:
+    of_arm = "" if event.arm is None else f" of the arm {_quoted(event.arm)}"
+    return f"alerts about {_quoted(event.details.get('check'))}{of_arm}"
+
+
+def _muted(event: Event) -> str:
+    until = datetime.fromisoformat(event.details["until"])
+    return _by(event.who, "muted", _alerts(event), f" until {until:%Y-%m-%d %H:%M} UTC", several=True)
+
+
 def _unknown(event: Event) -> str:
     about = "" if event.unit is None else f", about {_quoted(event.unit)}"
     return f"{event.kind.replace('_', ' ')}{about}"
@@ -158,6 +169,8 @@ _WORDS: dict[str, Callable[[Event], str]] = {
     "weight_changed": _weight,
     "dial_changed": _dial,
     "described": _described,
+    "muted": _muted,
+    "unmuted": lambda event: _by(event.who, "unmuted", _alerts(event), several=True),
     "rebuilt": lambda event: _by(event.who, "rebuilt", "the tables", " from the log", several=True),
 }
 """The sentence of each kind of event."""

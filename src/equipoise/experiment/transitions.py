@@ -397,4 +397,6 @@ HANDLERS: dict[type, Callable[[Draft, Any], Any]] = {
     commands.ChangeDial: changes.change_dial,
     commands.ChangeDescription: changes.change_description,
     commands.Note: changes.note,
+    commands.Mute: changes.mute,
+    commands.Unmute: changes.unmute,
 }

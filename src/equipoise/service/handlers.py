@@ -283,12 +283,17 @@ def _status(experiment: Experiment) -> dict[str, Any]:
     return experiment.status().to_dict()
 
 
+def _health(experiment: Experiment) -> dict[str, Any]:
+    return experiment.health().to_dict()
+
+
 _ACTIONS: dict[str, Callable[..., dict[str, Any]]] = {
     "unit": _unit,
     "units": _units,
     "unit_events": _unit_events,
     "withdraw": _withdraw,
     "erase": _erase,
+    "health": _health,
     "history": _history,
     "events_page": _events,
     "changes": _changes,

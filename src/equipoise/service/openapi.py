@@ -113,6 +113,8 @@ BODIES: dict[str, dict[str, Any]] = {
         "arms": {"pie": "A round one, cut into pieces."},
     },
     "note": {"text": "The teacher of 4b was ill on Monday and Tuesday.", "kind": "note"},
+    "mute": {"check": "enrolment", "until": "2026-12-01T00:00:00+00:00", "reason": "school holidays"},
+    "unmute": {"check": "enrolment", "reason": "school has begun again"},
     "add_arm": {"name": "blocks", "floor": 0.05},
     "pause_arm": {"reason": "its sheets have run out"},
     "resume_arm": {"reason": "there are new sheets"},
@@ -277,16 +279,19 @@ def _examples() -> dict[str, Any]:
             "full_report",
             "verify",
             "rebuild",
+            "health",
             "pause",
             "resume",
             "settle",
         ):
             run(verb)
-        for verb in ("change_weight", "change_dial", "change_description", "note"):
+        for verb in ("change_weight", "change_dial", "change_description", "note", "mute", "unmute"):
             run(verb)
         run("changes", data={"limit": 2})
         found["verify"] |= {"seconds": 0.07, "last_hash": 16 * "0f"}  # the only values that differ from run to run
         found["full_report"] |= {"hash": 16 * "0f", "verification": found["verify"]}
+        found["health"]["checks"] = found["health"]["checks"][:3]
+        found["health"]["verified"]["seconds"] = 0.07
         found["fidelity"] = json_data(fidelity_of(experiment.status(), {PLAN: _PLANNED}))
         run("add_arm")
         for verb in ("pause_arm", "resume_arm", "retire_arm"):

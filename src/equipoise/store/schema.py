@@ -1,7 +1,7 @@
 """The tables: an append-only log of events, which is the source of truth, and tables derived from it.
 
-The derived tables save replaying the log, and can be rebuilt from it. API keys, sessions, alerts and leases have tables
-of their own.
+The derived tables save replaying the log, and can be rebuilt from it. API keys, sessions, alerts, leases, refused
+calls and verifications have tables of their own.
 Instants are whole microseconds since 1970 in UTC, which both databases store and compare exactly.
 """
 
@@ -231,21 +231,17 @@ alerts = sa.Table(
     sa.Column("check_name", _word, nullable=False),
     sa.Column("arm", sa.Integer),  # its position
     sa.Column("severity", sa.Text, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-    sa.Column("opened_at", sa.BigInteger, nullable=False),
-    sa.Column("opened_event", sa.BigInteger, nullable=False),
+    sa.Column("seen_at", sa.BigInteger, nullable=False),
+    sa.Column("opened_at", sa.BigInteger),  # none while the finding has to last first
+    sa.Column("opened_event", sa.BigInteger),
     sa.Column("closed_at", sa.BigInteger),
     sa.Column("closed_event", sa.BigInteger),
     sa.Column("value", sa.Double),
     sa.Column("expected", sa.Double),
     sa.Column("sentence", sa.Text, nullable=False),
     sa.Column("advice", sa.Text, nullable=False),
-    sa.Column("details", sa.Text),
-    sa.Column("acknowledged_at", sa.BigInteger),
-    sa.Column("acknowledged_by", sa.Text),
-    sa.Column("muted_until", sa.BigInteger),
-    sa.Column("muted_by", sa.Text),
-    sa.Column("reason", sa.Text),  # for muting it
+    sa.Column("since", sa.BigInteger),  # when what was found began, if that is known
+    sa.Column("event", sa.BigInteger),  # that it is about
     # When the webhook's receiver accepted the messages.
     sa.Column("opening_sent_at", sa.BigInteger),
     sa.Column("closing_sent_at", sa.BigInteger),
@@ -274,12 +270,38 @@ leases = sa.Table(
     sqlite_with_rowid=False,
 )
 
+refusals = sa.Table(
+    # Calls about units that the service refused, by hour and class of the error; all calls have an empty class.
+    "refusals",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True),
+    sa.Column("hour", sa.BigInteger, primary_key=True),  # since 1970
+    sa.Column("error", _word, primary_key=True),
+    sa.Column("count", sa.BigInteger, nullable=False),
+    info={"since": 6},
+    sqlite_with_rowid=False,
+)
+
+verifications = sa.Table(
+    # What the last verification of an experiment found.
+    "verifications",
+    metadata,
+    sa.Column("experiment", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("n_events", sa.BigInteger, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("error", sa.Text),  # none if it passed
+    info={"since": 6},
+    sqlite_with_rowid=False,
+)
+
 EVENT_COLUMNS = tuple(column.name for column in events.columns)[1:]
 ARM_COLUMNS = tuple(column.name for column in arms.columns)[1:]
 PENDING_COLUMNS = tuple(column.name for column in pending.columns)[1:]
 ROLLUP_COLUMNS = tuple(column.name for column in rollups.columns)[1:]
+ALERT_COLUMNS = tuple(column.name for column in alerts.columns)[1:]
 """The columns of rows that the store accepts and returns, in order, without the experiment."""
-BESIDE_THE_LOG = (rollups, checkpoints, alerts, leases)
+BESIDE_THE_LOG = (rollups, checkpoints, alerts, leases, refusals, verifications)
 """Tables of an experiment that assigning and rewarding units neither reads nor writes."""
 
 

@@ -1,4 +1,4 @@
-"""Revision 6: sessions; sums by hour and arm, alerts and leases; indexes of changes and of closed windows."""
+"""Revision 6: sessions, sums by hour and arm, alerts, leases, refusals, verifications; two indexes of the log."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -70,21 +70,17 @@ def upgrade() -> None:
         sa.Column("check_name", word, nullable=False),
         sa.Column("arm", sa.Integer),
         sa.Column("severity", sa.Text, nullable=False),
-        sa.Column("state", sa.Text, nullable=False),
-        sa.Column("opened_at", sa.BigInteger, nullable=False),
-        sa.Column("opened_event", sa.BigInteger, nullable=False),
+        sa.Column("seen_at", sa.BigInteger, nullable=False),
+        sa.Column("opened_at", sa.BigInteger),
+        sa.Column("opened_event", sa.BigInteger),
         sa.Column("closed_at", sa.BigInteger),
         sa.Column("closed_event", sa.BigInteger),
         sa.Column("value", sa.Double),
         sa.Column("expected", sa.Double),
         sa.Column("sentence", sa.Text, nullable=False),
         sa.Column("advice", sa.Text, nullable=False),
-        sa.Column("details", sa.Text),
-        sa.Column("acknowledged_at", sa.BigInteger),
-        sa.Column("acknowledged_by", sa.Text),
-        sa.Column("muted_until", sa.BigInteger),
-        sa.Column("muted_by", sa.Text),
-        sa.Column("reason", sa.Text),
+        sa.Column("since", sa.BigInteger),
+        sa.Column("event", sa.BigInteger),
         sa.Column("opening_sent_at", sa.BigInteger),
         sa.Column("closing_sent_at", sa.BigInteger),
     )
@@ -103,5 +99,22 @@ def upgrade() -> None:
         sa.Column("name", word, primary_key=True),
         sa.Column("holder", word, nullable=False),
         sa.Column("expires_at", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "refusals",
+        sa.Column("experiment", sa.BigInteger, primary_key=True),
+        sa.Column("hour", sa.BigInteger, primary_key=True),
+        sa.Column("error", word, primary_key=True),
+        sa.Column("count", sa.BigInteger, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "verifications",
+        sa.Column("experiment", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("n_events", sa.BigInteger, nullable=False),
+        sa.Column("seconds", sa.Double, nullable=False),
+        sa.Column("error", sa.Text),
         sqlite_with_rowid=False,
     )
