@@ -3,7 +3,8 @@
     python benchmarks/alerts.py [--smoke] [--experiments 10000] [--sick 1000] [--out alerts.json]
 
 Plays whole experiments, thousands at once, and decides every check once a day as `Experiment.health` does, with the
-same functions. Prints how many experiments ever had a problem, by check, and in how many days those with one had it.
+same functions. Prints how many healthy experiments ever had a problem or a note, by
+check, and after how many days those in which something is wrong had a problem.
 """
 
 from __future__ import annotations
@@ -67,8 +68,11 @@ SICK = (
 _CHUNK = 500
 
 
-def first_days(days: Days) -> dict[str, NDArray[np.float64]]:
-    """Return the day on which each check of each experiment first had a problem; infinity if it never had."""
+def first_days(days: Days, least: int) -> dict[str, NDArray[np.float64]]:
+    """Return the day on which each check of each experiment first reached a level; infinity if it never did.
+
+    `least` is the level: 1 for a note or a problem, 2 for a problem.
+    """
     n, n_days, _ = days.assigned.shape
     first = {check: np.full(n, np.inf) for check in CHECKS}
     final = int(WINDOW_HOURS // 24)
@@ -83,14 +87,14 @@ def first_days(days: Days) -> dict[str, NDArray[np.float64]]:
     ]
     for day in range(1, n_days + 1):
         found = {
-            MISSING_BY_ARM: _missing_by_arm(missing, more_missing, day, final),
-            MISSING: _missing(days, day, final),
-            DELAY_DRIFT: _delay_drift(days, day),
-            DELAY_BY_ARM: _delay_by_arm(by_age, day),
-            REWARD_JUMP: _jumps(days, day),
-            UNUSUAL_REWARD: _unusual(days, day),
-            DRAWS: _draws(days, day),
-            TRACKING: _tracking(days, day),
+            MISSING_BY_ARM: _missing_by_arm(missing, more_missing, day, final) >= least,
+            MISSING: _missing(days, day, final) >= least,
+            DELAY_DRIFT: _delay_drift(days, day) >= least,
+            DELAY_BY_ARM: _delay_by_arm(by_age, day) >= least,
+            REWARD_JUMP: _jumps(days, day) >= least,
+            UNUSUAL_REWARD: _unusual(days, day) >= least,
+            DRAWS: _draws(days, day) >= least,
+            TRACKING: _tracking(days, day) >= least,
         }
         for check, problem in found.items():
             first[check] = np.minimum(first[check], np.where(problem, day, np.inf))
@@ -100,16 +104,16 @@ def first_days(days: Days) -> dict[str, NDArray[np.float64]]:
     return {check: np.where(np.isfinite(found), np.maximum(found, ready), np.inf) for check, found in first.items()}
 
 
-def _missing_by_arm(running: Any, evidence: NDArray[np.float64], day: int, final: int) -> NDArray[np.bool_]:
+def _missing_by_arm(running: Any, evidence: NDArray[np.float64], day: int, final: int) -> NDArray[np.int64]:
     last = day - final - 1
     if last < 0:
-        return np.zeros(running.units.shape[0], bool)
+        return np.zeros(running.units.shape[0], np.int64)
     sums = type(running)(*(one[:, last] for one in running))
     level, _ = missing_by_arm_level(excess(sums), evidence[:, last], sums)
-    return (level == 2).any(axis=-1)
+    return level.max(axis=-1)
 
 
-def _missing(days: Days, day: int, final: int) -> NDArray[np.bool_]:
+def _missing(days: Days, day: int, final: int) -> NDArray[np.int64]:
     end = max(day - final, 0)
     split = max(end - 7, 0)
     units, missing = days.assigned.sum(axis=2), days.due_missing.sum(axis=2)
@@ -117,7 +121,7 @@ def _missing(days: Days, day: int, final: int) -> NDArray[np.bool_]:
         part.sum(axis=1) for rows in (slice(split, end), slice(split)) for part in (units[:, rows], missing[:, rows])
     ]
     level, _ = missing_level(change(*counts), counts[0], counts[2], day)
-    return level == 2
+    return level
 
 
 def _final(age: int, day: int) -> int:
@@ -125,7 +129,7 @@ def _final(age: int, day: int) -> int:
     return max(day - -(-age // 24), 0)
 
 
-def _delay_drift(days: Days, day: int) -> NDArray[np.bool_]:
+def _delay_drift(days: Days, day: int) -> NDArray[np.int64]:
     units = days.assigned.sum(axis=2)
     counts, weekly = [], []
     for place, age in enumerate(AGES):
@@ -141,13 +145,13 @@ def _delay_drift(days: Days, day: int) -> NDArray[np.bool_]:
         usual = [sum((one[:, rows].sum(axis=1) for rows in same), np.zeros(units.shape[0])) for one in (units, told)]
         weekly.append([*counts[-1][:2], *usual])
     if not counts:
-        return np.zeros(units.shape[0], bool)
+        return np.zeros(units.shape[0], np.int64)
     columns, same_hours = (np.moveaxis(np.array(one), 0, -1) for one in (counts, weekly))
     level, _ = delay_drift_level(change(*columns), change(*same_hours), columns[0], columns[2], day)
-    return (level == 2).any(axis=-1)
+    return level.max(axis=-1)
 
 
-def _delay_by_arm(by_age: list[tuple[Any, NDArray[np.float64]]], day: int) -> NDArray[np.bool_]:
+def _delay_by_arm(by_age: list[tuple[Any, NDArray[np.float64]]], day: int) -> NDArray[np.int64]:
     found, evidence, units, others = [], [], [], []
     for (running, wealth), age in zip(by_age, AGES, strict=True):
         end = _final(age, day)
@@ -159,29 +163,29 @@ def _delay_by_arm(by_age: list[tuple[Any, NDArray[np.float64]]], day: int) -> ND
         units.append(sums.units)
         others.append(sums.all_units - sums.units)
     if not found:
-        return np.zeros(by_age[0][1].shape[0], bool)
+        return np.zeros(by_age[0][1].shape[0], np.int64)
     every = Excess(*(np.stack(parts, axis=-2) for parts in zip(*found, strict=True)))
     level, _ = delay_by_arm_level(every, *(np.stack(one, axis=-2) for one in (evidence, units, others)))
-    return (level == 2).any(axis=(-1, -2))
+    return level.max(axis=(-1, -2))
 
 
 def _moments(days: Days, rows: slice) -> Moments:
     return Moments(*(one[:, rows].sum(axis=1) for one in (days.counted, days.totals, days.squares)))
 
 
-def _jumps(days: Days, day: int) -> NDArray[np.bool_]:
+def _jumps(days: Days, day: int) -> NDArray[np.int64]:
     split = max(day - 7, 0)
     recent, before = _moments(days, slice(split, day)), _moments(days, slice(split))
     every = (days.counted, days.totals, days.squares, days.cubes, days.fourths)
     spread = variance_jump(recent, before, kurtosis(*(one[:, :day].sum(axis=1) for one in every)))
     mean_level, spread_level, _ = jump_level(mean_jump(recent, before), spread, recent, before)
-    return ((mean_level == 2) | (spread_level == 2)).any(axis=-1)
+    return np.maximum(mean_level, spread_level).max(axis=-1)
 
 
-def _unusual(days: Days, day: int) -> NDArray[np.bool_]:
+def _unusual(days: Days, day: int) -> NDArray[np.int64]:
     rewards = _moments(days, slice(day))
     n, n_arms = rewards.n.shape
-    problem = np.zeros((n, n_arms), bool)
+    level = np.zeros((n, n_arms), np.int64)
     # The two rewards furthest out on either side of each day, by their distance from the mean; the experiment keeps the
     # furthest of each hour.
     ends = np.concatenate([one[:, :day] for one in (days.lowest, days.low, days.high, days.highest)], axis=1)
@@ -197,35 +201,35 @@ def _unusual(days: Days, day: int) -> NDArray[np.bool_]:
     # Intervals take long, and are at least two standard errors wide: most rewards need none.
     with np.errstate(divide="ignore", invalid="ignore"):
         least = 2.0 * np.sqrt(rewards.variance / rewards.n)
-    near = known & (influence_level(influence(rewards, extreme, least), rewards.n, lead) == 2)
+    near = known & (influence_level(influence(rewards, extreme, least), rewards.n, lead) >= 1)
     if near.any():
         picked = Moments(*(one[near] for one in rewards))
         evidence = Evidence.from_summary(picked.n, picked.mean, np.sqrt(picked.variance))
         low, high = evidence.intervals(0.05 / n_arms)
         moved = influence(picked, extreme[near], np.maximum(high - picked.mean, picked.mean - low))
-        problem[near] |= influence_level(moved, picked.n, lead[near]) == 2
-    return problem.any(axis=-1)
+        level[near] = influence_level(moved, picked.n, lead[near])
+    return level.max(axis=-1)
 
 
-def _draws(days: Days, day: int) -> NDArray[np.bool_]:
+def _draws(days: Days, day: int) -> NDArray[np.int64]:
     decisions = days.assigned[:, :day].sum(axis=(1, 2))[:, None] * np.ones(days.assigned.shape[2])
     inverse, squares = days.inverses[:, :day].sum(axis=1), days.inverse_squares[:, :day].sum(axis=1)
     evidence = draw_evidence(decisions, inverse, squares, np.full(decisions.shape[1], FLOOR))
-    return (draws_level(evidence, decisions, inverse)[0] == 2).any(axis=-1)
+    return draws_level(evidence, decisions, inverse)[0].max(axis=-1)
 
 
-def _tracking(days: Days, day: int) -> NDArray[np.bool_]:
+def _tracking(days: Days, day: int) -> NDArray[np.int64]:
     rows = slice(max(day - 7, 0), day)
     given = days.assigned[:, rows]
     people, wanted = given.sum(axis=2, keepdims=True), days.wanted[:, rows]
     variance = (people * wanted * (1 - wanted)).sum(axis=1)
-    return (tracking_level(given.sum(axis=1), (people * wanted).sum(axis=1), variance, day) == 2).any(axis=-1)
+    return tracking_level(given.sum(axis=1), (people * wanted).sum(axis=1), variance, day).max(axis=-1)
 
 
-def rings(world: World, n: int, seed: int) -> dict[str, NDArray[np.float64]]:
+def rings(world: World, n: int, seed: int, least: int) -> dict[str, NDArray[np.float64]]:
     """Return the first days of n experiments of a world."""
     rng = np.random.default_rng([seed, *world.name.encode()])
-    parts = [first_days(play(world, min(_CHUNK, n - done), rng)) for done in range(0, n, _CHUNK)]
+    parts = [first_days(play(world, min(_CHUNK, n - done), rng), least) for done in range(0, n, _CHUNK)]
     return {check: np.concatenate([part[check] for part in parts]) for check in CHECKS}
 
 
@@ -240,16 +244,16 @@ def main() -> int:
     healthy, sick = (50, 20) if chosen.smoke else (chosen.experiments, chosen.sick)
     results: dict[str, Any] = {"healthy": {}, "sick": {}, "stalls": {}}
     started = time.perf_counter()
-    print(f"Healthy experiments that ever had a problem, of {healthy:,}:")
+    print(f"Healthy experiments that ever had a problem or a note, of {healthy:,}:")
     for world in (*NULL[: 2 if chosen.smoke else None], HEAVY):
-        found = rings(world, healthy, 1)
+        found = rings(world, healthy, 1, 1)
         counts = {check: int(np.isfinite(days).sum()) for check, days in found.items()}
         counts["any"] = int(np.isfinite(np.array(list(found.values()))).any(axis=0).sum())
         results["healthy"][world.name] = counts
         print(f"  {world.name:40} " + "  ".join(f"{check} {count}" for check, count in counts.items()), flush=True)
     print(f"Experiments in which something is wrong, {sick:,} of each: found in 60 days, median day")
     for check, world in SICK[: 3 if chosen.smoke else None]:
-        days = rings(world, sick, 2)[check]
+        days = rings(world, sick, 2, 2)[check]
         share, median = float(np.isfinite(days).mean()), float(np.median(days))
         before = float((days <= world.since).mean()) if world.since and median > world.since else 0.0
         results["sick"][world.name] = {"check": check, "found": share, "median": median, "before": before}

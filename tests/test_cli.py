@@ -572,7 +572,7 @@ def test_every_command_and_option_is_documented() -> None:
     page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
     group = typer.main.get_command(cli.app)
     commands = dict(group.commands)  # type: ignore[attr-defined]
-    for several in ("arm", "keys"):
+    for several in ("arm", "keys", "webhook"):
         commands |= {f"{several} {name}": command for name, command in commands.pop(several).commands.items()}
     for name, command in commands.items():
         assert f"equipoise {name}" in page, name

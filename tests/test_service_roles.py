@@ -28,6 +28,7 @@ PLAN = {
     "[[arms]]\nname = 'a'\nrate = 0.1\n[[arms]]\nname = 'b'\nrate = 0.3\n",
     "seconds": 0.1,
 }
+TOMORROW = (datetime.now(UTC) + timedelta(days=1)).isoformat()
 PLANNED = {"digest": "d1", "way": "weight 0.5", "start": None, "days": [0, 1], "bands": []}
 
 
@@ -70,6 +71,9 @@ TABLE = [
     Row("GET", E + "/report", READER, rest="?confidence=0.9"),
     Row("GET", E + "/report/full", READER, rest="?verify=false&at=1"),
     Row("GET", E + "/fidelity", READER),
+    Row("GET", E + "/health", READER),
+    Row("POST", E + "/health/mute", ADMIN, {"check": "enrolment", "until": TOMORROW, "reason": "x"}),
+    Row("POST", E + "/health/unmute", ADMIN, {"check": "enrolment"}),
     Row("GET", E + "/verify", READER),
     Row("POST", E + "/rebuild", ADMIN),
     Row("DELETE", E, ADMIN),

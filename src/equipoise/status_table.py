@@ -194,6 +194,12 @@ def _notes(status: Status) -> list[Line]:
     percent = f"{100 * status.confidence:g}%"
     kind = _INTERVALS.get(status.interval, status.interval)
     lines = [Line("")]
+    for alert in status.alerts:
+        of_arm = "" if alert.arm is None else f", arm {alert.arm!r}"
+        text = f"{alert.severity} ({alert.check}{of_arm}): {alert.sentence}"
+        lines.append(Line(visible(text), "red" if alert.severity == "problem" else "yellow"))
+    if status.alerts:
+        lines += [Line(f"what to do: equipoise health {visible(status.name)}"), Line("")]
     if status.sentence and status.n_rewarded and len(status.arms) > 1:
         lines.append(Line(f"Provisional: {status.sentence}" if status.provisional else status.sentence, "bold"))
         lines += [Line(f"Why provisional: {reason}", "yellow") for reason in status.provisional]

@@ -14,6 +14,7 @@ from equipoise.cli import backup_commands as backups
 from equipoise.cli import change_commands as changes
 from equipoise.cli import course_commands as course
 from equipoise.cli import experiment_commands as experiments
+from equipoise.cli import health_commands
 from equipoise.cli import plan_commands as plans
 from equipoise.cli import planning_commands as planning
 from equipoise.cli import price_commands as pricing
@@ -41,6 +42,9 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "timeline": course.timeline,
         "outlook": course.outlook,
         "fidelity": reports.fidelity,
+        "health": health_commands.health,
+        "mute": health_commands.mute,
+        "unmute": health_commands.unmute,
         "pause": changes.pause,
         "resume": changes.resume,
         "stop": changes.stop,
@@ -82,6 +86,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, Callable[..., None]]]] = {
         "Make, list or revoke the keys of a service.",
         {"create": service.create_key, "list": service.list_keys, "revoke": service.revoke_key},
     ),
+    "webhook": ("Service", "Test the receiver of alerts.", {"test": health_commands.try_webhook}),
 }
 """Groups of commands: heading, help text and subcommands."""
 
@@ -112,7 +117,8 @@ def _add(group: typer.Typer, commands: dict[str, Callable[..., None]], panel: st
     for name, command in commands.items():
         # A reward may be negative: -3 must parse as a number, not as an option.
         settings: dict[str, Any] = {"ignore_unknown_options": True} if command in (units.tell, units.correct) else {}
-        if command is service.serve:  # which process managers and containers set up by environment variables
+        # What process managers and containers set up by environment variables.
+        if command in (service.serve, health_commands.try_webhook):
             settings["auto_envvar_prefix"] = "EQUIPOISE_SERVE"
         group.command(name, cls=Command, rich_help_panel=panel, context_settings=settings)(command)
 

@@ -1,11 +1,12 @@
 """Commands that run the service, manage its keys, or show it: serve, keys create, keys list, keys revoke and demo."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from equipoise.cli.health_commands import WebhookFile, WebhookSecret, WebhookUrl, instant_of
 from equipoise.cli.options import SECONDS, AsJson, option
 from equipoise.cli.stores import DEFAULT_STORE, DatabaseUrl, Who, author, existing_store, note, print_answer, rehearse
 from equipoise.errors import InvalidInput
@@ -74,10 +75,17 @@ def serve(
     ] = 8.0,
     no_console: Annotated[bool, option("--no-console", "Console", None, "Serve no pages, only the API.")] = False,
     console_hours: ConsoleHours = 12.0,
+    webhook: WebhookUrl = None,
+    webhook_secret: WebhookSecret = None,
+    webhook_file: WebhookFile = None,
+    webhook_units: Annotated[
+        bool, option("--webhook-units", "Alerts", None, "Name the unit that an alert is about.")
+    ] = False,
 ) -> None:
     """Serve the experiments of a store over HTTP, for programs in any language; Ctrl-C ends it."""
     from equipoise.service.server import serve as run
     from equipoise.service.settings import Settings
+    from equipoise.service.webhook import webhook_from
 
     if log_format not in ("text", "json"):
         raise InvalidInput.of("log_format", "must be text or json", log_format)
@@ -97,6 +105,7 @@ def serve(
         drain_seconds=drain,
         console=not no_console,
         console_hours=console_hours,
+        webhook=webhook_from(webhook, webhook_secret, webhook_units, webhook_file),
     )
     run(store, create=new, host=host, port=port, workers=workers, settings=settings, log_format=log_format, say=note)
 
@@ -159,7 +168,7 @@ def create_key(
     limits = Limits.parse(limit) if limit else None
 
     def made(opened: "Store") -> "tuple[Key, str]":
-        until = None if expires is None else _instant(expires, opened.now())
+        until = None if expires is None else instant_of("expires", expires, opened.now())
         return keys.create_key(
             opened,
             role=role,
@@ -220,24 +229,6 @@ def revoke_key(key_id: KeyId, store: DatabaseUrl = DEFAULT_STORE, as_json: AsJso
     parts = key_id.split("_")
     key = keys.revoke_key(opened, parts[1] if parts[0] == "eq" and len(parts) > 1 else key_id)
     print_answer(key.to_dict(), f"key {key.id} ({key.name}) is revoked", as_json)
-
-
-def _instant(text: str, now: datetime) -> datetime:
-    from equipoise.quantities import duration_seconds
-
-    if text.strip().isdecimal():  # seconds elsewhere, but hardly meant here
-        raise InvalidInput.of("expires", f"needs a unit, such as {text.strip()}d for days", text)
-    try:
-        return now + timedelta(seconds=duration_seconds(text))
-    except (InvalidInput, OverflowError):
-        pass
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput.of(
-            "expires", "must be a duration such as 90d or an instant such as 2027-06-30T18:00+02:00", text
-        ) from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 def _day(at: datetime | None, never: str) -> str:

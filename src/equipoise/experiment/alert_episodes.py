@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("equipoise.experiment")
 
-LEASE, LEASE_SECONDS = "alerts", 60.0
+LEASE, LEASE_SECONDS = "alerts", 10.0
 LASTING = {OFF_PLAN: timedelta(days=3)}
 """Findings that open an alert only if they last."""
 _HOLDER = secrets.token_hex(8)

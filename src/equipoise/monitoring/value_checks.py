@@ -18,7 +18,7 @@ CRITICAL_Z = 5.5
 LEAST_RATIO, LEAST_SHIFT = 1.5, 0.3
 """A problem from this ratio of standard deviations, or this shift of the mean in standard deviations of before."""
 FEWEST = 50
-PROBLEM_INFLUENCE, NOTE_INFLUENCE, FEWEST_TO_MOVE, LEAST_LEAD = 0.5, 0.25, 30, 5.0
+PROBLEM_INFLUENCE, NOTE_INFLUENCE, FEWEST_TO_MOVE, LEAST_LEAD = 0.5, 0.25, 30, 8.0
 
 _RECENT = 7 * DAY
 
@@ -49,12 +49,11 @@ def jump_level(
 def influence_level(moved: FloatArray, count: FloatArray, lead: FloatArray) -> IntArray:
     """Return the level of rewards by how far they move a mean, in half-widths.
 
-    Where rewards have a long tail, the largest always moves the mean. It is a problem only if it is several times as
-    far out as the next one, as an error of entry or of units is: `lead` is that ratio.
+    Where rewards have a long tail, the largest always moves the mean. It matters only if it is many times as far out as
+    the next one, as an error of entry or of units is: `lead` is that ratio.
     """
-    enough = count >= FEWEST_TO_MOVE
-    evident = (moved > PROBLEM_INFLUENCE) & (lead >= LEAST_LEAD)
-    return np.where(enough, (moved > NOTE_INFLUENCE).astype(np.int64) + evident, 0)
+    evident = (count >= FEWEST_TO_MOVE) & (lead >= LEAST_LEAD)
+    return np.where(evident, (moved > NOTE_INFLUENCE).astype(np.int64) + (moved > PROBLEM_INFLUENCE), 0)
 
 
 def check_jumps(watched: Watched) -> Iterator[Check]:

@@ -48,6 +48,7 @@ class Exchange:
         "bytes_held",
         "data",
         "entered",
+        "error",
         "key",
         "method",
         "names",
@@ -69,6 +70,8 @@ class Exchange:
         self.status = 0
         self.key: Key | None = None
         self.entered = False
+        self.error: str | None = None
+        """Class of the error that refused it."""
         self.authorization: bytes | None = None
         self.accept = b""
         self.body = b""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from equipoise.errors import EquipoiseError, StoreChanged
 from equipoise.service.dispatch import Answer, Application, Exchange, Message, Receive, Router, Scope, Send
-from equipoise.service.error_responses import SAFE_HEADERS, Overloaded, Refused, answer_to
+from equipoise.service.error_responses import KIND, SAFE_HEADERS, Overloaded, Refused, answer_to
 from equipoise.service.http_protocol import send_whole
 from equipoise.service.streaming import send_pieces
 
@@ -81,6 +81,9 @@ class Middleware:
                 self._release(exchange)
             seconds = time.perf_counter() - exchange.started
             metrics.observe_request(exchange.method, exchange.route, exchange.status, seconds)
+            if exchange.names:
+                error = exchange.error
+                self.service.observe_call(exchange.method, exchange.route, exchange.names[0], exchange.status, error)
             if self.service.settings.access_log or exchange.status >= 500 or exchange.route not in _UNLOGGED:
                 self._log(exchange, scope, seconds)
 
@@ -206,6 +209,7 @@ class Middleware:
 
     def _failure(self, exchange: Exchange, error: Exception) -> Answer:
         status, headers, body = answer_to(error)
+        exchange.error = headers.get(KIND)
         if isinstance(error, StoreChanged):
             self.service.forget_experiments()
         if not isinstance(error, EquipoiseError):

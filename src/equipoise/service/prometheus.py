@@ -12,12 +12,14 @@ import logging
 import os
 import time
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from equipoise.experiment.alert_episodes import alerts_of_all
 from equipoise.experiment.overview import Overview, Overviews
+from equipoise.service.webhook import FAILED, GAVE_UP, SENT
 
 if TYPE_CHECKING:
     from equipoise.store import Store
@@ -69,6 +71,10 @@ class Metrics:
         self.in_flight = 0
         self.requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self.latency: defaultdict[tuple[str, str], Histogram] = defaultdict(lambda: Histogram(LATENCIES))
+        self.refused: Counter[tuple[str, str]] = Counter()
+        """Refused calls about units, by experiment and class of error."""
+        self.webhook: Counter[str] = Counter()
+        """Attempts to send messages to the webhook, by what became of them."""
         self.batch_size = Histogram(SIZES)
         self.batch_seconds = Histogram(LATENCIES)
         self._overviews = Overviews(store)
@@ -88,6 +94,10 @@ class Metrics:
         """Count a transaction."""
         self.batch_size.observe(n_requests)
         self.batch_seconds.observe(seconds)
+
+    def observe_message(self, result: str) -> None:
+        """Count an attempt to send a message to the webhook."""
+        self.webhook[result] += 1
 
     def share(self) -> None:
         """Write the counts to a file for the other processes of the server."""
@@ -114,6 +124,8 @@ class Metrics:
             "in_flight": self.in_flight,
             "requests": [[*key, count] for key, count in requests.items()],
             "latency": [[*key, list(found.counts), found.sum] for key, found in latency.items()],
+            "refused": [[*key, count] for key, count in dict(self.refused).items()],
+            "webhook": dict(self.webhook),
             "batch_size": [list(self.batch_size.counts), self.batch_size.sum],
             "batch_seconds": [list(self.batch_seconds.counts), self.batch_seconds.sum],
         }
@@ -138,6 +150,9 @@ class Metrics:
             self.requests[method, route, status] += count
         for method, route, *rest in counts["latency"]:
             self.latency[method, route].add(*rest)
+        for experiment, error, count in counts["refused"]:
+            self.refused[experiment, error] += count
+        self.webhook.update(counts["webhook"])
         self.batch_size.add(*counts["batch_size"])
         self.batch_seconds.add(*counts["batch_seconds"])
 
@@ -152,6 +167,12 @@ class Metrics:
             yield from _histogram("equipoise_request_seconds", found, (("method", method), ("route", route)))
         yield from _head("equipoise_requests_in_flight", "gauge", "Requests being worked on.")
         yield f"equipoise_requests_in_flight {total.in_flight}"
+        yield from _head("equipoise_refused_total", "counter", "Calls about units that were refused.")
+        for (experiment, error), count in sorted(total.refused.items()):
+            yield f"equipoise_refused_total{_braces((('experiment', experiment), ('error', error)))} {count}"
+        yield from _head("equipoise_webhook_total", "counter", "Messages to the webhook, by what became of them.")
+        for result in (SENT, FAILED, GAVE_UP):
+            yield f"equipoise_webhook_total{_braces((('result', result),))} {total.webhook[result]}"
         yield from _head("equipoise_batch_requests", "histogram", "Requests that shared a transaction.")
         yield from _histogram("equipoise_batch_requests", total.batch_size, ())
         yield from _head("equipoise_batch_seconds", "histogram", "Time of a transaction.")
@@ -161,7 +182,8 @@ class Metrics:
         """Return the status of experiments; cached, so that frequent scrapes do not load the store."""
         read_at, lines = self._gauges
         if time.monotonic() - read_at > _GAUGES_SECONDS:
-            lines = [*_gauge_lines(self._overviews.read()), *_store_lines(self._store)]
+            of_store = (*_alert_lines(self._store), *_store_lines(self._store))
+            lines = [*_gauge_lines(self._overviews.read()), *of_store]
             self._gauges = time.monotonic(), lines
         return lines
 
@@ -193,6 +215,21 @@ def _store_lines(store: Store) -> Iterator[str]:
     yield from _head("equipoise_rollup_lag_events", "gauge", "Events that the sums by hour are behind the log.")
     for name, n_events, event in store.rollup_marks():
         yield f'equipoise_rollup_lag_events{{experiment="{_escaped(name)}"}} {n_events - event}'
+
+
+def _alert_lines(store: Store) -> Iterator[str]:
+    """Return the alerts that are open and not muted, of all experiments."""
+    now = store.now()
+    found: dict[_Labels, list[float]] = {}
+    for alert in store.read(lambda transaction: alerts_of_all(transaction, now)):
+        labels: _Labels = ("experiment", alert.experiment), ("check", alert.check), ("severity", alert.severity)
+        found.setdefault(labels, []).append((now - alert.opened_at).total_seconds())
+    yield from _head("equipoise_alerts", "gauge", "Alerts that are open and not muted.")
+    for labels, ages in found.items():
+        yield f"equipoise_alerts{_braces(labels)} {len(ages)}"
+    yield from _head("equipoise_alert_age_seconds", "gauge", "Time since the oldest of these alerts opened.")
+    for labels, ages in found.items():
+        yield f"equipoise_alert_age_seconds{_braces(labels)} {max(ages)!r}"
 
 
 def _head(name: str, kind: str, text: str) -> Iterable[str]:

@@ -83,7 +83,10 @@ def _run(listening: socket.socket, where: str, workers: int, settings: Settings,
             say(f"documentation: {where}/docs")
         if has_console(settings):
             say(f"console: {where}/console/")
-        elif settings.console:
+        if settings.webhook is not None:
+            signed = "" if settings.webhook.secret is not None else ", not signed: there is no --webhook-secret"
+            say(f"alerts are sent to {settings.webhook.shown}{signed}")
+        if settings.console and not has_console(settings):
             say("no console: it needs the package jinja2; pip install 'equipoise[console]'")
 
     if workers == 1:

@@ -24,7 +24,9 @@ from equipoise.service.key_limits import Budgets
 from equipoise.service.plan_queue import PLANS, PlanQueue
 from equipoise.service.prometheus import Metrics
 from equipoise.service.recent_traffic import RecentTraffic
+from equipoise.service.refused_calls import ABOUT_UNITS, COUNTED, RefusedCalls
 from equipoise.service.threads import Threads
+from equipoise.service.watching import Watch
 
 if TYPE_CHECKING:
     from equipoise.http_api import Endpoint
@@ -85,6 +87,15 @@ class Service:
         """Whether the service will close its port soon."""
         self._numbers: dict[str, int] = {}
         self._keeper: asyncio.Task[None] | None = None
+        self.refused = RefusedCalls(store, self.metrics.refused)
+        self._watch = Watch(
+            store,
+            seconds=settings.watch_seconds,
+            refused=self.refused,
+            number_of=self._numbers.get,
+            webhook=settings.webhook,
+            observe=self.metrics.observe_message,
+        )
         self._looked_up_at: list[float] = []
 
     async def start(self) -> None:
@@ -92,11 +103,13 @@ class Service:
         with contextlib.suppress(StoreError):
             await self._read_keys()
         self._keeper = asyncio.get_running_loop().create_task(self._keep_keys())
+        self._watch.start()
 
     async def stop(self) -> None:
         """Finish accepted work, record the uses of keys, and close the store."""
         if self._keeper is not None:
             self._keeper.cancel()
+        await self._watch.stop(self.settings.ending_seconds)
         await self.group_commit.close(self.settings.ending_seconds)
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._read_keys(note_uses=True), self.settings.ending_seconds)
@@ -188,6 +201,11 @@ class Service:
                 raise UnknownExperiment(f"the service has no experiment {name!r}", hint=Hint.LIST_EXPERIMENTS) from None
             self._numbers[name] = found.number
         return found
+
+    def observe_call(self, method: str, route: str, name: str, status: int, error: str | None) -> None:
+        """Count a call about units of an experiment that is known here, and the class of the error that refused it."""
+        if (method, route) in ABOUT_UNITS and name in self._numbers:
+            self.refused.observe(name, error if status in COUNTED else None)
 
     def forget(self, name: str) -> None:
         """Forget where an experiment was; this worker alone, others find out when they use it."""

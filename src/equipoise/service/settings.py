@@ -10,6 +10,7 @@ from typing import Any
 
 from equipoise import checks
 from equipoise.errors import InvalidInput
+from equipoise.service.webhook import Webhook
 
 _ORIGIN = re.compile(r"(https?)://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?")
 _PORTS = {"http": "80", "https": "443"}
@@ -59,6 +60,10 @@ class Settings:
         How long somebody stays signed in to it.
     api : bool
         Whether to serve the API; False for the console alone.
+    webhook : Webhook or None
+        Who is told of alerts.
+    watch_seconds : float
+        Time between two looks at the health of an experiment.
 
     Examples
     --------
@@ -84,6 +89,8 @@ class Settings:
     console: bool = True
     console_hours: float = 12.0
     api: bool = True
+    webhook: Webhook | None = None
+    watch_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         whole = ("body_bytes", "units_per_request", "requests_in_flight", "batch_requests")
@@ -94,7 +101,7 @@ class Settings:
                 f"bytes_in_flight must be at least body_bytes, {self.body_bytes:,}; got {self.bytes_in_flight:,}",
                 hint="otherwise the largest body would never be taken",
             )
-        for name in ("wait_seconds", "body_seconds", "unread_seconds", "ending_seconds"):
+        for name in ("wait_seconds", "body_seconds", "unread_seconds", "ending_seconds", "watch_seconds"):
             checks.number_between(name, getattr(self, name), 0, 3600, open_low=True)
         checks.number_between("drain_seconds", self.drain_seconds, 0, 3600)
         checks.number_between("console_hours", self.console_hours, 0, 24 * 365, open_low=True)
@@ -113,7 +120,8 @@ class Settings:
     def from_json(cls, text: str) -> Settings:
         """Return the settings from JSON."""
         data: dict[str, Any] = json.loads(text)
-        return cls(**data | {"cors_origins": tuple(data["cors_origins"])})
+        webhook = None if data["webhook"] is None else Webhook(**data["webhook"])
+        return cls(**data | {"cors_origins": tuple(data["cors_origins"]), "webhook": webhook})
 
 
 def _as_browsers_write_it(origin: str) -> str:
