@@ -213,7 +213,9 @@ def test_experiments_are_read_with_as_many_statements_however_many_there_are(url
             made.tell_many([(f"u{i}", i % 3) for i in range(0, number, 2)])
             if number in (0, 19):
                 found = scrape()
-                assert len(ran) == 5  # of experiments, their arms, open alerts, the size of the store, and how far sums reach
+                assert (
+                    len(ran) == 5
+                )  # of experiments, their arms, open alerts, the size of the store, and how far sums reach
         size = store.size()
         assert value(found, "equipoise_store_bytes", part="data") <= size.data
         assert (("equipoise_store_bytes", frozenset({("part", "log")})) in found) == (size.log is not None)

@@ -83,7 +83,7 @@ def show(visit: Visit) -> Shown:
     title = "Experiments" + (
         f": {' and '.join(one for one in news if one.strip())}" if n_problems or n_decisions else ""
     )
-    return Shown("list.html", view, title)
+    return Shown("list.html", view, title, is_alerted=n_problems > 0)
 
 
 def found_lines(visit: Visit) -> list[ListLine]:
@@ -114,7 +114,7 @@ def _read(visit: Visit, summary: ExperimentSummary) -> tuple[Status, datetime | 
 def line_of(summary: ExperimentSummary, status: Status | None, last_at: datetime | None) -> ListLine:
     """Return a line of the list, from the summary of an experiment and, if it was read, its status."""
     rules = [] if status is None else rule_lines(status)
-    alerts = [] if status is None else [one for one in getattr(status, "alerts", ()) if one.severity == "problem"]
+    alerts = [] if status is None else [one for one in status.alerts if one.severity == "problem"]
     return ListLine(
         name=summary.name,
         state=summary.state,

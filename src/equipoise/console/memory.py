@@ -25,14 +25,20 @@ class Memory:
         self._kept: OrderedDict[tuple[str, int], tuple[int, float, Any]] = OrderedDict()
         self._keeping = threading.Lock()
 
-    def remember(self, what: str, experiment: Experiment, read: Callable[[], Result], /) -> Result:
-        """Return what `read` returns, or what it returned under this name if nothing has happened since."""
+    def remember(
+        self, what: str, experiment: Experiment, read: Callable[[], Result], /, *, seconds: float | None = None
+    ) -> Result:
+        """Return what `read` returns, or what it returned under this name if nothing has happened since.
+
+        With `seconds`, also what it returned so long ago, whatever has happened.
+        """
         key = what, experiment.number
         event = experiment.store.read(lambda transaction: transaction.head(experiment.number)).n_events
         now = time.monotonic()
         with self._keeping:
             kept = self._kept.get(key)
-        if kept is not None and kept[0] == event and now - kept[1] < _SECONDS:
+        length = _SECONDS if seconds is None else seconds
+        if kept is not None and (kept[0] == event or seconds is not None) and now - kept[1] < length:
             found: Result = kept[2]
             return found
         found = read()

@@ -16,7 +16,7 @@ from equipoise.experiment.gain_words import gain_sentence
 from equipoise.experiment.records import Event, Outlook, Status
 from equipoise.experiment.rule_progress import RuleLine, rule_lines
 
-LAST_CHANGES = 5
+LAST_CHANGES, MOST_ALERTS = 5, 5
 _GUARANTEES = {
     "guaranteed": "They are guaranteed for any rewards in the declared range.",
     "low guaranteed": "Their low ends are guaranteed for rewards in the declared range, their high ends asymptotic.",
@@ -53,6 +53,8 @@ class OverviewView:
     summary: str
     provisional: tuple[str, ...]
     alerts: tuple[AlertLine, ...]
+    n_more: int
+    """Alerts that are on the page about health only."""
     rules: tuple[RuleLine, ...]
     table: ArmTable
     intervals: tuple[str, ...]
@@ -102,9 +104,8 @@ def overview_of(
         sentence=_sentence(status),
         summary=_summary(status, table.average),
         provisional=status.provisional,
-        alerts=tuple(
-            AlertLine(alert.severity, alert.sentence, alert.advice) for alert in getattr(status, "alerts", ())
-        ),
+        alerts=tuple(AlertLine(alert.severity, alert.sentence, alert.advice) for alert in status.alerts[:MOST_ALERTS]),
+        n_more=max(len(status.alerts) - MOST_ALERTS, 0),
         rules=tuple(rule_lines(status, outlook)),
         table=table,
         intervals=_intervals(status),

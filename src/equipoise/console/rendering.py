@@ -27,6 +27,7 @@ from equipoise.console.page_table import PAGES, Page
 from equipoise.console.static_files import StaticFiles
 from equipoise.console.visits import Shown, Viewer, Visit
 from equipoise.console.words import STATES, counted
+from equipoise.monitoring.records import PROBLEM
 
 if TYPE_CHECKING:
     from equipoise.experiment import Status
@@ -73,6 +74,8 @@ class Frame:
     """What surrounds every page."""
 
     title: str
+    is_alerted: bool
+    """Whether a problem is open."""
     root: str
     """Relative address of the console, so that it works below any prefix."""
     here: str
@@ -192,6 +195,7 @@ class Renderer:
         """Return the HTML of a page that belongs to no row of the table: signing in, and errors."""
         frame = Frame(
             title=shown.title,
+            is_alerted=False,
             root=root(depth),
             here=here,
             viewer=viewer,
@@ -229,8 +233,10 @@ class Renderer:
             else ()
         )
         has_status = name is not None and viewer.reads
+        alerts = visit.status.alerts if has_status else ()
         return Frame(
             title=shown.title,
+            is_alerted=shown.is_alerted or any(one.severity == PROBLEM for one in alerts),
             root=root(depth),
             here=here,
             viewer=viewer,

@@ -28,8 +28,13 @@ Result = TypeVar("Result")
 class Remember(Protocol):
     """Remembers what was read of experiments until their next event."""
 
-    def __call__(self, what: str, experiment: Experiment, read: Callable[[], Result], /) -> Result:
-        """Return what `read` returns, or what it returned under this name if nothing has happened since."""
+    def __call__(
+        self, what: str, experiment: Experiment, read: Callable[[], Result], /, *, seconds: float | None = None
+    ) -> Result:
+        """Return what `read` returns, or what it returned under this name if nothing has happened since.
+
+        With `seconds`, also what it returned so long ago, whatever has happened.
+        """
 
 
 class Plans(Protocol):
@@ -122,6 +127,8 @@ class Visit:
         Returns an experiment by its name, on pages about several of them; only names from `listed`.
     remember : function
         Returns what a function reads of an experiment, or what it read before if nothing has happened since.
+    begin_work, find_work : function
+        Begin work beside the pages, and say since when it is under way; see `begin` and `under_way`.
     find_plans, find_desk : function
         Return the plans that the service keeps, and what operators see of it; see `plans` and `desk`.
     spend : function
@@ -141,7 +148,9 @@ class Visit:
     address: str = ""
     spend: Callable[[str, int], None] = lambda _what, _number: None
     open: Callable[[str], Experiment] = lambda name: _nothing(name)
-    remember: Remember = lambda _what, _experiment, read: read()
+    remember: Remember = lambda _what, _experiment, read, **_: read()
+    begin_work: Callable[[str, Experiment, Callable[[], object]], None] = lambda *_: None
+    find_work: Callable[[str, Experiment], datetime | None] = lambda *_: None
     find_plans: Callable[[], Plans] = lambda: _absent("plans")
     find_desk: Callable[[], Desk] = lambda: _absent("desk of operators")
 
@@ -150,6 +159,14 @@ class Visit:
         from equipoise.experiment import Experiment
 
         return Experiment.create(self.store, name, who=self.viewer.name, **settings)
+
+    def begin(self, what: str, action: Callable[[], object]) -> None:
+        """Begin work on the experiment that goes on beside the pages, unless the same is under way."""
+        self.begin_work(what, self.the, action)
+
+    def under_way(self, what: str) -> datetime | None:
+        """Return since when such work on the experiment is under way in this process, or None."""
+        return self.find_work(what, self.the)
 
     @property
     def plans(self) -> Plans:
@@ -206,6 +223,8 @@ class Shown:
     view: Any
     title: str
     status: int = 200
+    is_alerted: bool = False
+    """Whether a problem is open: the browser's title says so with a dot."""
 
 
 @dataclass(frozen=True)

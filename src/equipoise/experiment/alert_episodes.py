@@ -280,6 +280,14 @@ def open_alerts(transaction: Transaction, number: int, name: str, arms: Sequence
     return list(in_order(_alert(one, name, arms, mutes, now) for one in episodes))
 
 
+def n_alert_changes(transaction: Transaction, number: int | None = None) -> int:
+    """Return how often alerts of an experiment, or of all, opened or closed; it only grows."""
+    statement = "SELECT count(opened_at) + count(closed_at) FROM alerts"
+    if number is None:
+        return int(transaction.execute(statement)[0][0])
+    return int(transaction.execute(f"{statement} WHERE experiment = ?", number)[0][0])
+
+
 def alerts_of_all(transaction: Transaction, now: datetime) -> list[Alert]:
     """Return the open alerts of all experiments that are not muted."""
     found: list[Alert] = []

@@ -89,6 +89,10 @@ class PastBackend(StoreBackend):
         """Raise: units are read as they are now."""
         self._refuse("has no units to export; the experiment itself has")
 
+    def health(self) -> Health:
+        """Raise: alerts are of the present."""
+        self._refuse("has no health; the experiment itself has")
+
     def _carry_out(self, requests: Sequence[commands.Request], *, together: bool) -> Transition:
         self._refuse("cannot be changed")
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 MOST_HOURS = 400 * DAY
 """Only the last 400 days are looked at, so that years take no longer than one."""
-MOST_CELLS = 500_000
-"""Most hours times arms, some 100 MB; with more arms, only the checks of all arms together are made."""
+MOST_ARMS, MOST_CELLS = 500, 500_000
+"""Most arms, and most hours times arms, some 100 MB; with more, only the checks of all arms together are made."""
 _WANTED_DAYS = 8
 """Days whose wanted shares are computed: the check reads the last 7, and each needs the end of the one before."""
 _FURTHEST = 4
@@ -63,7 +63,7 @@ def watched_of(kept: KeptRollup, state: State, status: Status, now: datetime) ->
     begin = int(rollup.hour[some].min())
     first = max(begin, last - MOST_HOURS + 1)
     n_hours = last - first + 1
-    if n_hours * len(names) > MOST_CELLS:
+    if len(names) > MOST_ARMS or n_hours * len(names) > MOST_CELLS:
         sums = _sums(rollup, first, n_hours, 1, np.zeros(rollup.n_cells, np.int64), np.ones((n_hours, 1)))
         return Watched(arms=("all arms",), active=(any(active),), sums=sums, by_arm=False, **settings)
     known = phases(kept)

@@ -22,6 +22,7 @@ import msgspec
 
 from equipoise.console import words
 from equipoise.console.error_pages import Link, SignInView, error_view
+from equipoise.console.long_work import LongWork
 from equipoise.console.memory import Memory
 from equipoise.console.page_table import DATA, PAGES, Data, Page, home, match
 from equipoise.console.rendering import THEMES, Renderer, Slots
@@ -29,6 +30,7 @@ from equipoise.console.vega_bundle import zipped_bundle
 from equipoise.console.visits import Download, Redirect, Shown, Viewer, Visit
 from equipoise.errors import EquipoiseError, InvalidInput, NotAllowed, NotAuthenticated, StoreChanged, UnknownExperiment
 from equipoise.experiment import Experiment, sentence_of
+from equipoise.experiment.alert_episodes import n_alert_changes
 from equipoise.http_api import READERS
 from equipoise.serialization import json_data
 from equipoise.service.api_keys import OPEN, Key
@@ -100,6 +102,7 @@ class Console:
         self._sessions = Sessions(service.store, service.keys, 3600 * service.settings.console_hours)
         self._renderer = Renderer(has_api=service.settings.api)
         self._memory = Memory()
+        self._long_work = LongWork()
         self._threads = Threads("equipoise-console", _N_THREADS, _MOST)
         self._bundling = Threads("equipoise-bundle", 1, 64)
         service.more_threads += [self._threads, self._bundling]
@@ -235,9 +238,15 @@ class Console:
             spend=partial(_spend, self._service, key),
             open=lambda of: self._service.experiment(of, key),
             remember=self._memory.remember,
+            begin_work=self._begin_work,
+            find_work=lambda what, of: self._long_work.since(what, of.number),
             find_plans=lambda: self._service.plans,
             find_desk=partial(OperatingDesk, self._service, key),
         )
+
+    def _begin_work(self, what: str, experiment: Experiment, action: Callable[[], object]) -> None:
+        submit = partial(self._service.begin_long, experiment.name)
+        self._long_work.begin(submit, what, experiment.number, self._service.store.now(), action)
 
     def _experiment(self, name: str, key: Key) -> Experiment:
         try:
@@ -307,13 +316,16 @@ class Console:
         return Answer(200, msgspec.json.encode(found_data), _HEADERS)
 
     def _event(self, visit: Visit, row: Page | Data) -> int:
-        """Return the number of the last event; of all experiments together, the number of their events."""
+        """Return a number that grows with every event, and when an alert opens or closes; of one experiment or of all.
+
+        People may have stopped coming: then an alert is all that happens.
+        """
         if row.event is not None:
             return row.event(visit)
         if visit.experiment is None:
-            return self._service.store.read(lambda transaction: transaction.n_events())
+            return self._service.store.read(lambda one: one.n_events() + n_alert_changes(one))
         number = visit.experiment.number
-        return self._service.store.read(lambda transaction: transaction.head(number)).n_events
+        return self._service.store.read(lambda one: one.head(number).n_events + n_alert_changes(one, number))
 
     def _own_form(self, exchange: Exchange, request: _Request, sent: dict[str, str]) -> Answer:
         """Sign out, or set the theme."""

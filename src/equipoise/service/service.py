@@ -235,6 +235,10 @@ class Service:
             working.cancel()
             leaving.cancel()
 
+    def begin_long(self, name: str, action: Callable[[], None]) -> None:
+        """Begin an action on an experiment that may take minutes, and do not wait for it."""
+        self._long_threads.begin(action, of=name)
+
     async def elsewhere(self, action: Callable[[], Result]) -> Result:
         """Run an action that may wait for the store, on the thread pool, for at most `wait_seconds`."""
         return await self._threads.carry_out(action, seconds=self.settings.wait_seconds)
