@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from chromium_driver import Browser, Page
 
 WIDTHS = (320, 768, 1280)
-PATHS = ("", "help", "e/messages", "e/messages/log")
+PATHS = ("", "help", "e/messages", "e/messages/log", "e/messages/health", "e/messages/health/mute?check=enrolment")
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,7 @@ def test_what_changed_of_late_is_found():
     assert found_in(watched(by=fewer))[MISSING, None].state == "problem"
     drift = found_in(watched(by=later))[DELAY_DRIFT, None]
     assert drift.state == "problem"
-    assert drift.sentence.startswith("0 % of the people of the last 3 days had a reward within 1 hour")
+    assert drift.sentence.startswith("0% of the people of the last 3 days had a reward within 1 hour")
     jump = found_in(watched(by=moved))[REWARD_JUMP, "prize"]
     assert jump.state == "problem"
     assert jump.since == watched().now - timedelta(days=7, minutes=1)

@@ -13,6 +13,7 @@ from equipoise.console.acts import ActView, Input, Sentence, quoted, reason_inpu
 from equipoise.console.addresses import address
 from equipoise.console.form_values import optional_text, problem_in, text_in
 from equipoise.console.visits import Redirect, Shown, Visit
+from equipoise.console.words import counted
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment import Alert, Check, Health, LastVerification, RefusedCalls
 from equipoise.experiment.commands import checked_check
@@ -76,7 +77,7 @@ class CheckLine:
 class HealthView:
     """The health of an experiment."""
 
-    sentence: str
+    headline: str
     alerts: tuple[AlertCard, ...]
     n_more: int
     """Alerts that are not shown."""
@@ -95,8 +96,9 @@ def show(visit: Visit) -> Shown:
     health, started = health_of(visit), visit.under_way(VERIFY)
     done = _DONE.get(visit.query.get("done", ""))
     shown = health.alerts[:_MOST_ALERTS]
+    headline = _headline(health)
     view = HealthView(
-        sentence=health.sentence,
+        headline=headline,
         alerts=tuple(_card(visit, one) for one in shown),
         n_more=len(health.alerts) - len(shown),
         checks=tuple(check_lines(health.checks)),
@@ -107,7 +109,15 @@ def show(visit: Visit) -> Shown:
         done=None if done == _DONE["verifying"] and started is None else done,
         day=health.day,
     )
-    return Shown("health.html", view, health.sentence.rstrip("."))
+    return Shown("health.html", view, headline)
+
+
+def _headline(health: Health) -> str:
+    """Return how many alerts are open; their sentences follow. Without any, return the sentence."""
+    told = [one for one in health.alerts if not one.is_muted]
+    counts = [counted(sum(one.severity == severity for one in told), severity) for severity in SEVERITIES]
+    found = " and ".join(one for one in counts if not one.startswith("0 "))
+    return found[0].upper() + found[1:] if found else health.sentence.rstrip(".")
 
 
 def health_of(visit: Visit) -> Health:
@@ -137,9 +147,7 @@ def check_lines(checks: Iterable[Check]) -> list[CheckLine]:
     groups: dict[tuple[str, str, str | None], list[Check]] = {}
     for one in checks:
         groups.setdefault((one.check, one.state, one.arm if one.state in SEVERITIES else None), []).append(one)
-    lines = []
-    for found in groups.values():
-        lines += [_line(one) for one in found] if len(found) < 4 else [_line_of_many(found)]
+    lines = [_line(found[0]) if len(found) == 1 else _line_of_many(found) for found in groups.values()]
     return lines[:_MOST_ROWS]
 
 

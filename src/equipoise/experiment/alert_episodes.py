@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import secrets
 from collections.abc import Iterable, Sequence
@@ -81,8 +80,8 @@ class Episode(NamedTuple):
         """Return the episode with what was found now."""
         return self._replace(
             severity=finding.state,
-            value=_finite(finding.value),
-            expected=_finite(finding.expected),
+            value=finding.value,
+            expected=finding.expected,
             sentence=finding.sentence,
             advice=finding.advice,
             since=None if finding.since is None else microseconds(finding.since),
@@ -241,10 +240,6 @@ def _opened(place: tuple[str, int | None], finding: Check, event: int, at: int) 
 
 def _lasting(check: str) -> int:
     return LASTING.get(check, timedelta()) // timedelta(microseconds=1)
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else float(value) + 0.0
 
 
 def read_episodes(transaction: Transaction, number: int) -> list[Episode]:

@@ -105,7 +105,7 @@ def _deadline(status: Status) -> Check:
 
 def _windows(status: Status) -> Check:
     if status.state != "stopped" or status.last_window_at is not None or status.n_pending > status.n_overdue:
-        return Check(WINDOWS_OVER, None, OK, "It is not a stopped experiment that could be finished.")
+        return Check(WINDOWS_OVER, None, OK, "It is not stopped, or windows are still open.")
     return Check(
         WINDOWS_OVER,
         None,

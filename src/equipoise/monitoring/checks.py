@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from equipoise.monitoring.arrival_checks import check_enrolment, check_rewards
 from equipoise.monitoring.draw_checks import check_draws, check_tracking
@@ -23,7 +25,12 @@ def checks_of(watched: Watched) -> tuple[Check, ...]:
     """Return what the checks of an experiment find, in a fixed order."""
     if watched.sums is None:
         return (Check(PEOPLE, None, NOT_ENOUGH, "Nobody has been assigned yet."),)
-    return tuple(_checks(watched))
+    return tuple(replace(one, value=_number(one.value), expected=_number(one.expected)) for one in _checks(watched))
+
+
+def _number(value: float | None) -> float | None:
+    """Return a number as Python's own; None if it is not finite, as where rewards have no spread."""
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _checks(watched: Watched) -> Iterator[Check]:

@@ -108,9 +108,9 @@ def percent(share: float) -> str:
     Examples
     --------
     >>> percent(0.123), percent(0.0123), percent(0)
-    ('12 %', '1.2 %', '0 %')
+    ('12%', '1.2%', '0%')
     """
-    return f"{share:.0%}".replace("%", " %") if share >= 0.0995 or share == 0 else f"{share:.1%}".replace("%", " %")
+    return f"{share:.0%}" if share >= 0.0995 or share == 0 else f"{share:.1%}"
 
 
 def duration(hours: float) -> str:
