@@ -17,8 +17,9 @@ SHORTEST_HOURS = 0.25
 """A stall lasts at least this long."""
 FEWEST_PEOPLE, FEWEST_WAITING = 100, 50
 
-_CAUTION = 2.0
-"""Days are taken to differ this much more than the few that were seen do."""
+_CAUTION, _UNKNOWN = 2.0, 0.5
+"""Days are taken to differ this much more than the few that were seen do, and besides by so much for one day seen, half
+as much for two, and so on: before a week is over, how much they differ is hardly known."""
 
 _MONDAY = 4 * DAY
 """The first Monday, in hours since 1970."""
@@ -33,7 +34,8 @@ def stall_evidence(counts: FloatArray, first: int, begin: float, end: float) -> 
     if found is None:
         return None
     seen, times = found
-    return silence(seen, times, _CAUTION * day_to_day(counts, first)), seen / times
+    differing = _CAUTION * day_to_day(counts, first) + _UNKNOWN / max(counts.shape[0] // DAY, 1)
+    return silence(seen, times, differing), seen / times
 
 
 def check_enrolment(watched: Watched) -> Check:
