@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from equipoise.errors import StoreError
 from equipoise.experiment.event_kinds import MUTED, UNMUTED
-from equipoise.monitoring.check_names import OFF_PLAN
+from equipoise.monitoring.check_names import CHECKS, OFF_PLAN
 from equipoise.monitoring.records import NOTE, PROBLEM, Alert, Check
 from equipoise.store import Store, Transaction, schema
 from equipoise.store.schema import ALERT_COLUMNS, instant, microseconds
@@ -294,7 +294,14 @@ def alerts_of_all(transaction: Transaction, now: datetime) -> list[Alert]:
 
 def in_order(alerts: Iterable[Alert]) -> tuple[Alert, ...]:
     """Return alerts in the order in which they are shown."""
-    return tuple(sorted(alerts, key=lambda one: (one.is_muted, one.severity != PROBLEM, one.opened_at)))
+
+    def place(one: Alert) -> tuple[bool, bool, datetime, int, str]:
+        return one.is_muted, one.severity != PROBLEM, one.opened_at, _PLACES.get(one.check, 0), one.arm or ""
+
+    return tuple(sorted(alerts, key=place))
+
+
+_PLACES = {check: place for place, check in enumerate(CHECKS)}
 
 
 def _alert(episode: Episode, name: str, arms: Sequence[str], mutes: Sequence[Mute], now: datetime) -> Alert:
