@@ -22,7 +22,7 @@ from _alert_worlds import FLOOR, WINDOW_HOURS, Days, World, play
 from numpy.typing import NDArray
 
 from equipoise.analysis.evidence import Evidence
-from equipoise.monitoring.draw_checks import DRAWS, TRACKING, draws_level, tracking_level
+from equipoise.monitoring.draw_checks import DRAWS, LASTING_DAYS, TRACKING, draws_level, tracking_level
 from equipoise.monitoring.draws import draw_evidence
 from equipoise.monitoring.jumps import Moments, influence, kurtosis, mean_jump, variance_jump
 from equipoise.monitoring.proportions import Excess, change, evidence_of_more, excess, tally
@@ -219,11 +219,13 @@ def _draws(days: Days, day: int) -> NDArray[np.int64]:
 
 
 def _tracking(days: Days, day: int) -> NDArray[np.int64]:
-    rows = slice(max(day - 7, 0), day)
+    rows, last = slice(max(day - 7, 0), day), slice(max(day - LASTING_DAYS, 0), day)
     given = days.assigned[:, rows]
     people, wanted = given.sum(axis=2, keepdims=True), days.wanted[:, rows]
     variance = (people * wanted * (1 - wanted)).sum(axis=1)
-    return tracking_level(given.sum(axis=1), (people * wanted).sum(axis=1), variance, day).max(axis=-1)
+    every = days.assigned[:, :day].cumsum(axis=1)[:, last]
+    so_far = every / every.sum(axis=2, keepdims=True) - days.wanted[:, last]
+    return tracking_level(given.sum(axis=1), (people * wanted).sum(axis=1), variance, so_far, day).max(axis=-1)
 
 
 def rings(world: World, n: int, seed: int, least: int) -> dict[str, NDArray[np.float64]]:

@@ -56,8 +56,10 @@ def run(*, steps: int | None, seed: int, reward_weight: float, out: Path | None,
     clock = Clock(START)
     store = open_store(url, clock=clock)
     key, text = create_key(store, role=ADMIN, name="demo")
+    # Two weeks pass in seconds: what a look once a minute would find depends on how fast the machine is.
+    settings = Settings(watch_seconds=3600.0)
     # Ctrl-C takes effect between two hours, so that everything shuts down in order, the service last.
-    with _ctrl_c() as interrupted, ThreadedService(store) as service, Client(service.url, text) as client:
+    with _ctrl_c() as interrupted, ThreadedService(store, settings) as service, Client(service.url, text) as client:
         # Port and key change each time, so they are useless in a file.
         where = f" at {service.url}, with the key {key.id}" if sys.stderr.isatty() else ""
         say(f"the service runs on {url}{where}")

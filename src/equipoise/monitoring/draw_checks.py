@@ -17,6 +17,8 @@ from equipoise.monitoring.sums import DAY
 from equipoise.monitoring.watched import LEVELS, Watched, percent
 
 FEWEST_DECISIONS, FEWEST_TRACKED = 1000, 200
+EXPLORING_DAYS, LASTING_DAYS = 7, 3
+"""Days in which a policy may still explore, and at the ends of how many days a gap must be there."""
 
 _TRACKING_ADVICE = (
     "Late rewards, floors, warm-up or a change of arms keep shares from where the policy steers. If none of them "
@@ -33,17 +35,35 @@ def draws_level(evidence: FloatArray, decisions: FloatArray, inverse: FloatArray
     return np.where(evident, 1 + (off >= 0.01), 0), enough
 
 
-def tracking_level(given: FloatArray, wanted: FloatArray, variance: FloatArray, day: int) -> IntArray:
+def tracking_level(
+    given: FloatArray, wanted: FloatArray, variance: FloatArray, so_far: FloatArray, day: int
+) -> IntArray:
     """Return the level of the gap between given and wanted shares: arrays (..., K).
 
-    `given` and `wanted` are counts of people, and the variance is that of `given` if every one was drawn with the
-    wanted share.
+    A policy that steers the shares of all people towards a target gives an arm more than its target when that rises,
+    until it has caught up; one that draws by the target leaves the shares of all people behind. So a gap counts only if
+    the arm got too few or too many people in the last days, and of all people too, on each of some days.
+
+    Parameters
+    ----------
+    given, wanted, variance : array (..., K)
+        Of the last 7 days: people who got the arm, how many were wanted, and the variance of `given` if every one was
+        drawn with the wanted share.
+    so_far : array (..., days, K)
+        Share of all people who had the arm at the end of each of the last days, less the share wanted then; NaN where
+        that is not known.
+    day : int
+        Whole days so far. In the first week a policy still explores.
     """
     n = given.sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = np.abs(given - wanted) / n
+        recent = (given - wanted) / n
     z = signed_root(given, wanted, n, variance)
-    evident = (n >= FEWEST_TRACKED) & (np.abs(z) > critical_z(day, given.shape[-1]))
+    lasting = np.nan_to_num(np.abs(so_far)).min(axis=-2) * (np.sign(so_far) == np.sign(recent)[..., None, :]).all(
+        axis=-2
+    )
+    gap = np.minimum(np.abs(recent), lasting)
+    evident = (day >= EXPLORING_DAYS) & (n >= FEWEST_TRACKED) & (np.abs(z) > critical_z(day, given.shape[-1]))
     return np.where(evident, (gap > 0.05).astype(np.int64) + (gap > 0.10), 0)
 
 
@@ -99,7 +119,10 @@ def check_tracking(watched: Watched) -> Iterator[Check]:
         return
     asked = np.nansum(people * shares, axis=0)
     variance = np.nansum(people * shares * (1 - shares), axis=0)
-    level = tracking_level(got, asked, variance, watched.day)
+    every = sums.by_day(sums.assigned, min(days * DAY, sums.n_hours)).cumsum(axis=0)[-LASTING_DAYS:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        so_far = every / every.sum(axis=1, keepdims=True) - wanted[days - every.shape[0] : days]
+    level = tracking_level(got, asked, variance, so_far, watched.day)
     for arm, name in enumerate(watched.arms):
         share, goal = got.item(arm) / got.sum(), asked.item(arm) / got.sum()
         yield Check(

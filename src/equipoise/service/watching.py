@@ -118,7 +118,7 @@ class Watch:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in the loop that runs now; the first look is some seconds away, when the service has settled."""
+        """Begin, in the loop that runs now; the first look is as far away as the second is from it."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self, seconds: float) -> None:
@@ -139,7 +139,7 @@ class Watch:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         rest = min(self._seconds, 5.0)
-        looked = loop.time() - self._seconds + rest
+        looked = loop.time()
         while True:
             await asyncio.sleep(rest)
             try:
