@@ -17,7 +17,7 @@ from equipoise.experiment.timeline import timeline_of
 
 if TYPE_CHECKING:
     from equipoise.experiment import commands
-    from equipoise.experiment.records import Event, History, Status, Timeline, UnitPage, UnitStatus
+    from equipoise.experiment.records import Event, Health, History, Status, Timeline, UnitPage, UnitStatus
     from equipoise.experiment.state import State
     from equipoise.experiment.transitions import Transition
     from equipoise.store import Store
