@@ -7,6 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from equipoise.errors import visible
+from equipoise.monitoring.records import alike
 from equipoise.status_table import Line
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def health_lines(found: Health, *, width: int | None = None, with_checks: bool =
         return lines
     lines.append(Line(""))
     longest = max(len(one.state) for one in found.checks)
-    for check in found.checks:
-        of_arm = "" if check.arm is None else f" {check.arm!r}"
+    for check, *others in alike(found.checks):
+        of_arm = f", {1 + len(others):,} arms" if others else "" if check.arm is None else f", {check.arm!r}"
         text = f"{check.state:{longest}}  {check.check}{of_arm}: {check.sentence}"
         lines += _wrapped(text, room, STYLES.get(check.state, "dim" if check.state == "not enough yet" else ""))
     if found.refused:

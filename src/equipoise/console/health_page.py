@@ -19,7 +19,7 @@ from equipoise.experiment import Alert, Check, Health, LastVerification, Refused
 from equipoise.experiment.commands import checked_check
 from equipoise.experiment.event_kinds import MUTED, UNMUTED
 from equipoise.monitoring import check_names as names
-from equipoise.monitoring.records import SEVERITIES
+from equipoise.monitoring.records import SEVERITIES, alike
 
 PATH, ACT = "e/{name}/health", "e/{name}/health/{act}"
 VERIFY = "verify"
@@ -144,10 +144,7 @@ def check_lines(checks: Iterable[Check]) -> list[CheckLine]:
     >>> [line.sentence for line in check_lines(rows)]
     ['4 arms, such as: a is fine.']
     """
-    groups: dict[tuple[str, str, str | None], list[Check]] = {}
-    for one in checks:
-        groups.setdefault((one.check, one.state, one.arm if one.state in SEVERITIES else None), []).append(one)
-    lines = [_line(found[0]) if len(found) == 1 else _line_of_many(found) for found in groups.values()]
+    lines = [_line(found[0]) if len(found) == 1 else _line_of_many(found) for found in alike(checks)]
     return lines[:_MOST_ROWS]
 
 

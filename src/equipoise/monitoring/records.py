@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -47,6 +48,21 @@ class Check:
     advice: str = ""
     since: datetime | None = None
     event: int | None = None
+
+
+def alike(checks: Iterable[Check]) -> list[list[Check]]:
+    """Return checks in groups to show together: those of several arms of which there is nothing to say.
+
+    Examples
+    --------
+    >>> checks = [Check("delay by arm", arm, state, "...") for arm, state in (("a", OK), ("b", PROBLEM), ("c", OK))]
+    >>> [[one.arm for one in group] for group in alike(checks)]
+    [['a', 'c'], ['b']]
+    """
+    groups: dict[tuple[str, str, str | None], list[Check]] = {}
+    for one in checks:
+        groups.setdefault((one.check, one.state, one.arm if one.state in SEVERITIES else None), []).append(one)
+    return list(groups.values())
 
 
 @dataclass(frozen=True)
