@@ -7,13 +7,20 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from equipoise.analysis.best_arm import chance_of_best, loss_of_choosing, may_be_best, most_lost
 from equipoise.analysis.comparisons import compare
 from equipoise.analysis.evidence import Evidence
-from equipoise.analysis.multiplicity import arm_failures, control_failures, discoveries, holm, pair_failures
+from equipoise.analysis.multiplicity import (
+    arm_failures,
+    best_arm_failures,
+    control_failures,
+    discoveries,
+    holm,
+    pair_failures,
+)
 from equipoise.analysis.sentences import standing
 from equipoise.errors import InvalidInput, UnknownArm
 
@@ -27,6 +34,8 @@ def yes_no(*counts: tuple[int, int]) -> Evidence:
     return Evidence.from_summary(n, rate, np.sqrt(rate * (1 - rate) * n / (n - 1)), reward_range=(0, 1))
 
 
+EMPTY = Evidence.from_summary([0, 0], [0.0, 0.0], [0.0, 0.0], reward_range=(0, 1))
+
 # Shares
 
 
@@ -34,11 +43,7 @@ def yes_no(*counts: tuple[int, int]) -> Evidence:
 def test_failures_of_arms_pairs_and_controls_never_add_up_to_more_than_allowed(n_first, n_later):
     n_arms, delta = n_first + n_later, 0.05
     first, second = np.triu_indices(n_arms, 1)
-    for shares in (
-        arm_failures(delta, n_arms, n_first),
-        pair_failures(delta, first, second, n_first, n_arms=n_arms),
-        control_failures(delta, np.arange(1, n_arms), n_first, n_arms=n_arms),
-    ):
+    for shares in (arm_failures(delta, n_arms, n_first), pair_failures(delta, first, second, n_first, n_arms=n_arms)):
         assert (shares > 0).all()
         assert shares.sum() <= delta * (1 + 1e-12)
 
@@ -52,6 +57,36 @@ def test_what_was_shown_stays_right_when_an_arm_is_added(n_first, n_later):
         pair_failures(0.05, first, second, n_first, n_arms=after).tolist()
         == pair_failures(0.05, first, second, n_first, n_arms=before).tolist()
     )
+
+
+@given(st.integers(1, 8), st.integers(0, 8), st.data())
+def test_failures_of_differences_from_a_control_add_up_to_at_most_delta_whenever_the_control_came(
+    n_first, n_later, data
+):
+    n_arms = n_first + n_later
+    control = data.draw(st.integers(0, n_arms - 1))
+    others = [arm for arm in range(n_arms) if arm != control]
+    shares = control_failures(0.05, others, n_first, control=control, n_arms=n_arms)
+    assert (shares > 0).all()
+    assert shares.sum() <= 0.05 * (1 + 1e-12)
+    if n_later and control < n_arms - 1:  # the last arm changes nothing for those before it
+        before = control_failures(0.05, others[:-1], n_first, control=control, n_arms=n_arms - 1)
+        assert shares[:-1].tolist() == before.tolist()
+    if not n_later:
+        closed = control_failures(0.05, others, control=control, n_arms=n_arms)
+        assert closed == pytest.approx(np.full(len(others), 0.05 / max(len(others), 1)))
+
+
+@given(st.integers(1, 8), st.integers(0, 8), st.data())
+def test_failures_of_what_is_said_if_an_arm_is_best_add_up_to_at_most_delta_and_stay(n_first, n_later, data):
+    n_arms = n_first + n_later
+    best = data.draw(st.integers(0, n_arms - 1))
+    shares = best_arm_failures(0.05, best, n_first, n_arms=n_arms)
+    assert shares[best] == 0
+    assert (np.delete(shares, best) > 0).all()
+    assert shares.sum() <= 0.05 * (1 + 1e-12)
+    assert best_arm_failures(0.05, best, n_first, n_arms=n_arms + 3)[:n_arms].tolist() == shares.tolist()
+    assert best_arm_failures(0.05, best, n_arms=n_arms).sum() == pytest.approx(0.05 if n_arms > 1 else 0.0)
 
 
 @pytest.mark.parametrize(("n_arms", "wanted"), [(1, 0.05), (4, 0.0125)])
@@ -69,6 +104,17 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p_values):
                 break
             rejected.add(k)
         assert {k for k, p in enumerate(adjusted) if p <= alpha} == rejected
+
+
+@given(st.lists(st.floats(1e-300, 1), min_size=2, max_size=7), st.data())
+def test_holm_with_shares_rejects_no_less_than_bonferroni_and_adding_claims_takes_nothing_back(p_values, data):
+    shares = np.array(data.draw(st.lists(st.floats(0.1, 1), min_size=len(p_values), max_size=len(p_values))))
+    shares /= 1.1 * shares.sum()
+    adjusted = holm(p_values, shares, 1.0)
+    for p, share, one in zip(p_values, shares, adjusted, strict=True):
+        assert p <= one <= min(1.0, p / share) * (1 + 1e-12)
+    fewer = holm(p_values[:-1], shares[:-1], 1.0)
+    assert all(now <= before * (1 + 1e-12) for now, before in zip(adjusted, fewer, strict=False))
 
 
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=6), st.sampled_from([0.05, 0.1, 0.5]))
@@ -109,6 +155,80 @@ def test_arms_with_few_rewards_are_compared_by_joint_evidence():
     found = compare(yes_no((12, 0), (12, 12)), NAMES[:2]).differences[0]
     assert found.interval == "guaranteed"
     assert found.verdict == "worse"
+
+
+some_arms = st.lists(st.tuples(st.sampled_from([5, 60, 400]), st.floats(0, 1)), min_size=2, max_size=5).map(
+    lambda arms: yes_no(*[(n, round(n * rate)) for n, rate in arms])
+)
+
+
+@settings(max_examples=60)
+@given(some_arms, st.integers(1, 5), st.sampled_from([None, "a", "b"]), st.booleans(), st.booleans())
+def test_p_is_at_most_delta_where_the_interval_leaves_zero_out_and_only_there(evidence, first, control, up, guaranteed):
+    found = compare(
+        evidence,
+        NAMES[: evidence.n_arms],
+        control=control,
+        guaranteed=guaranteed,
+        direction="maximise" if up else "minimise",
+        n_first=min(first, evidence.n_arms),
+    )
+    for pair in found.differences:
+        assume(abs(pair.p_adjusted - 0.05) > 1e-4)
+        assert (pair.p_adjusted < 0.05) == (pair.verdict != "undecided")
+        assert pair.p_adjusted >= pair.p_value
+
+
+@settings(max_examples=60)
+@given(some_arms, st.integers(1, 5), st.sets(st.sampled_from(NAMES[:5]), max_size=2))
+def test_ranks_agree_with_which_arms_may_be_best_and_leave_retired_ones_aside(evidence, first, retired):
+    names = NAMES[: evidence.n_arms]
+    assume(not retired >= set(names))
+    found = compare(evidence, names, n_first=min(first, len(names)), retired=retired)
+    n_in_play = sum(name not in retired for name in names)
+    for arm in found.arms:
+        assert arm.retired == (arm.arm in retired)
+        if arm.retired:
+            assert (arm.rank_low, arm.rank_high, arm.most_lost, arm.may_be_best) == (None, None, None, False)
+            continue
+        assert 1 <= arm.rank_low <= arm.rank_high <= n_in_play
+        assert arm.may_be_best or arm.rank_low > 1
+        assert arm.arm != found.best or arm.rank_high == 1
+    assert set(found.may_be_best) == {arm.arm for arm in found.arms if arm.may_be_best}
+    assert not {name for name in retired if repr(name) in found.sentences[0].partition("retired")[0].partition(".")[0]}
+
+
+@settings(max_examples=60)
+@given(some_arms, some_arms, st.integers(1, 5), st.booleans())
+def test_an_arm_that_is_ruled_out_stays_so_whatever_arms_are_added(before, added, first, up):
+    first = min(first, before.n_arms)
+    after = Evidence(np.hstack([before.moments, added.moments]))
+    nothing = Evidence(np.hstack([before.moments, EMPTY.moments]))
+    given_first = {"larger_is_better": up, "n_first": first}
+    still = may_be_best(before, 0.05, **given_first)
+    assert not (may_be_best(after, 0.05, **given_first)[: before.n_arms] & ~still).any()
+    assert may_be_best(nothing, 0.05, **given_first)[: before.n_arms].tolist() == still.tolist()
+    of_those = np.arange(after.n_arms) < before.n_arms
+    lost = most_lost(after, 0.05, in_play=of_those, **given_first)[: before.n_arms]
+    assert lost == pytest.approx(most_lost(before, 0.05, **given_first), nan_ok=True)
+
+
+def test_with_a_wrong_direction_nothing_is_compared():
+    with pytest.raises(InvalidInput, match="direction must be one of maximise, minimise; got 'maximize'"):
+        compare(yes_no((40, 10), (40, 20)), NAMES[:2], direction="maximize")
+
+
+def test_a_retired_arm_is_compared_but_neither_best_nor_in_the_way():
+    evidence = yes_no((900, 270), (900, 540), (6, 4))
+    assert compare(evidence, NAMES[:3]).may_be_best == ("b", "c")
+    found = compare(evidence, NAMES[:3], retired=["c"])
+    assert (found.best, found.may_be_best) == ("b", ("b",))
+    assert found.sentences == ("'b' is the best arm: better than 'a', by 0.22 to 0.38. 'c' is retired and left out.",)
+    assert len(found.differences) == 3
+    assert "retired" in str(found)
+    alone = compare(evidence, NAMES[:3], retired=["a", "c"])
+    assert alone.best is None
+    assert alone.sentences[0].startswith("'b' is the only arm in play.")
 
 
 def test_minimising_turns_verdicts_ranks_and_the_best_arm_around():

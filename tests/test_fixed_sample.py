@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
@@ -100,13 +100,16 @@ def test_a_little_skewness_changes_nothing():
     assert plain == skewed
 
 
-def test_p_values_are_adjusted_for_their_number():
-    found = differences_at_end([300, 900, 300, 300], [1.0, 1.3, 1.02, 1.2], [1.0, 1.1, 0.9, 1.0])
-    alone, remaining, largest = sorted(one.p_value for one in found), len(found), 0.0
-    for p_value, adjusted in zip(alone, sorted(one.adjusted_p_value for one in found), strict=True):
-        largest = max(largest, min(1.0, remaining * p_value))
-        assert adjusted == pytest.approx(largest)
-        remaining -= 1
+@given(st.lists(st.tuples(st.integers(20, 400), st.floats(0, 1)), min_size=2, max_size=4), st.booleans(), st.booleans())
+def test_p_is_at_most_delta_where_the_interval_leaves_zero_out_and_only_there(arms, simultaneous, two_values):
+    pulls, rate = np.array(arms).T
+    mean = np.round(pulls * rate) / pulls
+    std = np.sqrt(mean * (1 - mean) * pulls / (pulls - 1))
+    values = (0.0, 1.0) if two_values else None
+    for found in differences_at_end(pulls, mean, std, two_values=values, simultaneous=simultaneous):
+        assume(abs(found.p_adjusted - 0.05) > 1e-6)
+        assert (found.p_adjusted < 0.05) == (found.low > 0 or found.high < 0)
+        assert found.p_adjusted >= found.p_value
 
 
 def test_comparisons_that_hold_together_are_as_wide_as_their_number_asks():

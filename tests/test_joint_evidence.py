@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from equipoise.analysis import Evidence
+from equipoise.analysis.multiplicity import best_arm_failures
 from equipoise.kernels import arm_evidence
 
 LOG_40 = math.log(40)
@@ -182,26 +183,27 @@ def test_ratios_of_arms_without_rewards_of_negative_rewards_and_of_zeros():
     assert ratio(Evidence.from_summary([90, 90], [1, 0], [1, 0], reward_range=(0, None)), 0, 1) == 0
 
 
-def beaten(evidence, *, others=None, guaranteed=True):
+def beaten(evidence, *, others=None, guaranteed=True, n_first=None):
     n_arms = evidence.n_arms
-    out = np.empty(n_arms)
+    first, out = n_arms if n_first is None else n_first, np.empty(n_arms)
     places = np.arange(n_arms) if others is None else np.array(others)
-    arm_evidence.write_log_beaten(evidence.moments, np.arange(n_arms), places, n_arms - 1, guaranteed, out)
+    arm_evidence.write_log_beaten(evidence.moments, np.arange(n_arms), places, first - 1, guaranteed, out)
     return out
 
 
 @settings(max_examples=40)
-@given(st.lists(counts, min_size=2, max_size=6), st.booleans())
-def test_an_arm_is_beaten_by_the_average_evidence_that_others_are_better(arms, guaranteed):
-    evidence = yes_no(*arms)
-    found = beaten(evidence, guaranteed=guaranteed)
+@given(st.lists(counts, min_size=2, max_size=6), st.integers(1, 6), st.booleans())
+def test_an_arm_is_beaten_by_the_weighted_average_evidence_that_others_are_better(arms, n_first, guaranteed):
+    evidence, n_first = yes_no(*arms), min(n_first, len(arms))
+    found = beaten(evidence, guaranteed=guaranteed, n_first=n_first)
     for a in range(len(arms)):
         better = [b for b in range(len(arms)) if evidence.mean[b] > evidence.mean[a]]
-        values = [log_larger(evidence, b, a, guaranteed=guaranteed) for b in better]
+        shares = best_arm_failures(1.0, a, n_first, n_arms=len(arms))
+        values = [math.log(shares[b]) + log_larger(evidence, b, a, guaranteed=guaranteed) for b in better]
         if not values:
             assert found[a] == -math.inf
             continue
-        expected = np.logaddexp.reduce(values) - math.log(len(arms) - 1)
+        expected = np.logaddexp.reduce(values)
         # What hardly adds anything may be left out, which only lowers the evidence.
         assert expected - 0.01 <= found[a] <= expected + 1e-6 * (1 + abs(expected))
 

@@ -17,6 +17,7 @@ from .evidence import Evidence as Evidence
 from .fixed_sample import differences_at_end as differences_at_end
 from .fixed_sample import means_at_end as means_at_end
 from .multiplicity import arm_failures as arm_failures
+from .multiplicity import best_arm_failures as best_arm_failures
 from .multiplicity import control_failures as control_failures
 from .multiplicity import discoveries as discoveries
 from .multiplicity import holm as holm

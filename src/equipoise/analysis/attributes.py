@@ -113,8 +113,49 @@ class Attribute:
             return cls(name, CATEGORY, np.array([place[text] for text in texts], np.float64), categories)
         return cls(name, NUMBER, _finite(name, np.array(items, np.float64), where))
 
+    @classmethod
+    def mostly(cls, name: str, values: Any, where: Callable[[int], str] = "row {}".format) -> tuple[Attribute, str]:
+        """Return the attribute with the few values of another type taken as missing, and a note on them.
+
+        A log keeps what was mistyped once; it must not cost what is known of everybody else. `of` says what is wrong if
+        less than nine tenths of the values are of one type.
+
+        Examples
+        --------
+        >>> age, note = Attribute.mostly("age", [9, 10, 8, 9, 9, 11, 10, 8, 9, 10, "ten"])
+        >>> age.known.sum(), note
+        (np.int64(10), "attribute 'age': 1 value is no number, and counts as missing: 'ten' (row 10)")
+        """
+        try:
+            return cls.of(name, values, where), ""
+        except InvalidInput as error:
+            refused = error
+        items = array_of(values).tolist()
+        kinds = [None if is_missing(item) else _kind(item) for item in items]
+        known = [kind for kind, item in zip(kinds, items, strict=True) if not is_missing(item)]
+        usual = max(_KINDS, key=known.count)
+        odd = [i for i, kind in enumerate(kinds) if kind is not usual and not is_missing(items[i])]
+        if not odd or len(odd) > _MOST_ODD * len(known):
+            raise refused
+        kept = [item if kind is usual else None for item, kind in zip(items, kinds, strict=True)]
+        first = f"{items[odd[0]]!r} ({where(odd[0])})"
+        count = "1 value is" if len(odd) == 1 else f"{len(odd):,} values are"
+        counts = "counts" if len(odd) == 1 else "count"
+        note = f"attribute {name!r}: {count} {_KINDS[usual]}, and {counts} as missing: {first}"
+        return cls.of(name, kept, where), note + ("" if len(odd) == 1 else " and others")
+
 
 _TRUTH = {True: "true", False: "false"}
+_KINDS: dict[type, str] = {float: "no number", str: "no text", bool: "neither true nor false"}
+_MOST_ODD = 0.1
+"""Which part of an attribute's values may be of another type than the others."""
+
+
+def _kind(item: Any) -> type | None:
+    """Return the type that a value is an instance of: float for any number, str or bool; None for others."""
+    if isinstance(item, (bool, np.bool_)):
+        return bool
+    return next((kind for kind, types in _TYPES.items() if isinstance(item, types)), None)
 
 
 def array_of(values: Any) -> NDArray[Any]:
@@ -149,9 +190,7 @@ def _of_one_type(name: str, items: list[Any], where: Callable[[int], str]) -> tu
         if is_missing(item):
             plain.append(None)
             continue
-        kind = next((kind for kind, types in _TYPES.items() if isinstance(item, types)), None)
-        if isinstance(item, (bool, np.bool_)):
-            kind = bool
+        kind = _kind(item)
         if kind is None:
             raise InvalidInput(
                 f"attribute {name!r} must be numbers, texts, or true and false; got {item!r} ({where(i)})"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.analysis.best_arm import chance_of_best, facing_up, may_be_best, most_lost, rank_bounds
 from equipoise.analysis.evidence import Evidence
-from equipoise.analysis.multiplicity import arm_failures, control_failures, discoveries, holm, pair_failures
+from equipoise.analysis.multiplicity import arm_failures, control_failures, discoveries, pair_failures
+from equipoise.analysis.observations import DIRECTIONS
 from equipoise.analysis.results import ArmEstimate, Comparison, Difference
 from equipoise.analysis.sentences import assumed, comparison_sentences, standing
 from equipoise.errors import InvalidInput, UnknownArm
@@ -34,6 +37,7 @@ def compare(
     guaranteed: bool = False,
     direction: str = "maximise",
     n_first: int | None = None,
+    retired: Collection[str] = (),
     name: str | None = None,
     at: datetime | None = None,
     provisional: tuple[str, ...] = (),
@@ -58,6 +62,8 @@ def compare(
         Whether large or small rewards are good.
     n_first : int, optional
         How many arms there were at first, if more may be added later.
+    retired : collection of str
+        Arms that can no longer be chosen: they are compared, but the best one is sought among the others.
     name, at, provisional
         For the record: the experiment, the time, and reasons why the numbers may change systematically.
 
@@ -69,16 +75,25 @@ def compare(
     ...     print(sentence)
     'personal' is better than 'plain', by 0.25 to 0.45. 'prize' may still be best.
     """
-    delta, up = checked_confidence(confidence), direction == "maximise"
+    delta, up = checked_confidence(confidence), checks.one_of("direction", direction, DIRECTIONS) == "maximise"
     compared, first, second, failures = _pairs(evidence, list(names), delta, control, pairs, n_first, up)
     low, high = evidence.intervals(arm_failures(delta, evidence.n_arms, n_first))
     ends, above, below = _differences(evidence, first, second, failures, guaranteed)
-    adjusted = holm(np.minimum(1.0, 2.0 * np.minimum(above, below)).tolist())
+    p_values = np.minimum(1.0, 2.0 * np.minimum(above, below))
+    # By the share of each difference, so that p is at most delta where the interval leaves 0 out, and only there.
+    adjusted = np.minimum(1.0, p_values * (delta / failures))
     n_arms, mean, std = evidence.n_arms, evidence.mean, evidence.std
-    still = may_be_best(evidence, delta, larger_is_better=up)
-    ranked = _ranks(evidence, delta, up, compared, first, second, above, below)
-    lost = most_lost(evidence, delta, larger_is_better=up) if n_arms <= MOST_FOR_ALL_PAIRS else np.full(n_arms, np.nan)
-    chances = chance_of_best(evidence, larger_is_better=up) if n_arms <= _MOST_LIFTS else np.full(n_arms, np.nan)
+    in_play = _in_play(names, retired)
+    of_best: Any = {"larger_is_better": up, "n_first": n_first, "in_play": in_play}
+    still = may_be_best(evidence, delta, **of_best)
+    known = (first, second, above, below) if compared == "all" else None
+    ranked = _ranks(evidence, delta, up, n_first, in_play, still, known)
+    nothing = np.full(n_arms, np.nan)
+    lost = most_lost(evidence, delta, **of_best) if n_arms <= MOST_FOR_ALL_PAIRS else nothing
+    chances = nothing.copy()
+    if n_arms <= _MOST_LIFTS:
+        places = np.flatnonzero(in_play)
+        chances[places] = chance_of_best(evidence.only(places.tolist()), larger_is_better=up)
     lifts = first.size <= _MOST_LIFTS
     arms = tuple(
         ArmEstimate(
@@ -91,9 +106,10 @@ def compare(
             half_width=half_width(mean[i], low[i], high[i]),
             may_be_best=bool(still[i]),
             most_lost=finite(lost[i]),
-            rank_low=int(ranked[0][i]),
-            rank_high=int(ranked[1][i]),
+            rank_low=int(ranked[0][i]) or None,
+            rank_high=int(ranked[1][i]) or None,
             chance_of_best=finite(chances[i]),
+            retired=not in_play[i],
         )
         for i in range(n_arms)
     )
@@ -105,15 +121,15 @@ def compare(
             low=finite(ends[0, k]),
             high=finite(ends[1, k]),
             interval=_kind(evidence, a, b, guaranteed, ends[:, k]),
-            p_value=min(1.0, 2.0 * float(min(above[k], below[k]))),
-            p_adjusted=adjusted[k],
+            p_value=float(p_values[k]),
+            p_adjusted=float(adjusted[k]),
             verdict=_verdict(ends[0, k], ends[1, k], up),
             **(_lift(evidence, a, b, float(failures[k])) if lifts else {}),
         )
         for k, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True))
     )
     remaining = tuple(names[i] for i in np.flatnonzero(still).tolist())
-    best = remaining[0] if len(remaining) == 1 and n_arms > 1 else None
+    best = remaining[0] if len(remaining) == 1 and np.count_nonzero(in_play) > 1 else None
     found = Comparison(
         name=name,
         at=at,
@@ -142,6 +158,7 @@ def standing_sentence(
     failure_probability: float,
     control: str | None,
     n_first: int | None,
+    retired: Collection[str],
     up: bool,
 ) -> str:
     """Return in one sentence or two what the arm with the best mean is better than, and which may still be best.
@@ -151,20 +168,30 @@ def standing_sentence(
     from equipoise.kernels.arm_evidence import least_difference, log_larger
 
     found = facing_up(evidence, up)
-    if not (found.pulls > 0).any():
+    leader = leading(found, _in_play(names, retired))
+    if leader is None:
         return "There are no rewards yet."
-    leader = int(np.nanargmax(found.mean))
     _, first, second, failures = _pairs(evidence, list(names), failure_probability, control, None, n_first, up)
     gaps = {}
     for a, b, failure in zip(first.tolist(), second.tolist(), failures.tolist(), strict=True):
-        if leader not in (a, b):
-            continue
         other = b if a == leader else a
+        if leader not in (a, b) or names[other] in retired:
+            continue
         threshold = math.log(2.0 / failure)
         if log_larger(found.moments, leader, other, 0.0, False) >= threshold:
             low = least_difference(found.moments, leader, other, threshold, False)
             gaps[names[other]] = low, -least_difference(found.moments, other, leader, threshold, False)
-    return standing(names[leader], gaps, may_be_best, names)
+    return standing(names[leader], gaps, may_be_best, [name for name in names if name not in retired], retired)
+
+
+def leading(facing: Evidence, in_play: NDArray[np.bool_]) -> int | None:
+    """Return which arm in play has the best mean, of evidence in which large means are good; None without rewards."""
+    known = np.flatnonzero(in_play & (facing.pulls > 0))
+    return int(known[np.argmax(facing.mean[known])]) if known.size else None
+
+
+def _in_play(names: Sequence[str], retired: Collection[str]) -> NDArray[np.bool_]:
+    return np.array([name not in retired for name in names], bool)
 
 
 def half_width(mean: float, low: float, high: float) -> float | None:
@@ -204,7 +231,7 @@ def _pairs(
     if control is not None:
         place = position(names, control, parameter="control")
         others = np.array([i for i in range(n_arms) if i != place], np.int64)
-        failures = control_failures(delta, np.maximum(others, place), n_first, n_arms=n_arms)
+        failures = control_failures(delta, others, n_first, control=place, n_arms=n_arms)
         return "control", others, np.full(others.size, place, np.int64), failures
     if n_arms <= MOST_FOR_ALL_PAIRS:
         first, second = np.triu_indices(n_arms, 1)
@@ -262,7 +289,7 @@ def difference_ends(
     >>> low.round(3), high.round(3)
     (array([-0.393]), array([-0.207]))
     """
-    up = direction == "maximise"
+    up = checks.one_of("direction", direction, DIRECTIONS) == "maximise"
     _, first, second, failures = _pairs(evidence, list(names), failure_probability, control, None, n_first, up)
     ends, _, _ = _differences(evidence, first, second, failures, False)
     return first, second, ends[0], ends[1]
@@ -272,20 +299,32 @@ def _ranks(
     evidence: Evidence,
     delta: float,
     up: bool,
-    compared: str,
-    first: IntArray,
-    second: IntArray,
-    above: FloatArray,
-    below: FloatArray,
+    n_first: int | None,
+    in_play: NDArray[np.bool_],
+    still: NDArray[np.bool_],
+    known: tuple[IntArray, IntArray, FloatArray, FloatArray] | None,
 ) -> tuple[IntArray, IntArray]:
-    n_arms = evidence.n_arms
-    if n_arms > MOST_FOR_ALL_PAIRS:
-        return np.ones(n_arms, np.int64), np.full(n_arms, n_arms, np.int64)
-    if compared != "all":
-        first, second = (one.astype(np.int64) for one in np.triu_indices(n_arms, 1))
-        _, above, below = _differences(evidence, first, second, np.full(first.size, delta), False)
-    better, worse = (above, below) if up else (below, above)
-    return rank_bounds(first, second, better, worse, delta, n_arms)
+    """Return the best and the worst rank of each arm in play, 0 for the others.
+
+    All pairs decide, and which arms may be best: all comparisons at once find the best arm before each does by itself.
+    `known` are all pairs with their p-values, if these are known already.
+    """
+    n_arms, places = evidence.n_arms, np.flatnonzero(in_play)
+    low, high = np.where(in_play, 1, 0), np.where(in_play, places.size, 0)
+    if 1 < places.size <= MOST_FOR_ALL_PAIRS:
+        if known is None:
+            first, second = (places[one].astype(np.int64) for one in np.triu_indices(places.size, 1))
+            _, above, below = _differences(evidence, first, second, np.full(first.size, delta), False)
+        else:
+            chosen = in_play[known[0]] & in_play[known[1]]
+            first, second = known[0][chosen], known[1][chosen]
+            above, below = known[2][chosen], known[3][chosen]
+        better, worse = (above, below) if up else (below, above)
+        low, high = rank_bounds(first, second, better, worse, delta, n_arms=n_arms, n_first=n_first)
+    if np.count_nonzero(still) == 1:
+        high = np.where(still, 1, high)
+        low = np.where(still, 1, low)
+    return np.where(in_play & ~still, np.maximum(low, 2), low), high
 
 
 def _kind(evidence: Evidence, a: int, b: int, guaranteed: bool, ends: FloatArray) -> str:

@@ -28,7 +28,7 @@ class Decision:
     best : str or None
         The best arm, if all others are ruled out.
     may_be_best, ruled_out : tuple of str
-        Arms that are not ruled out as the best, and those that are.
+        Arms that are not ruled out as the best, and those that are; retired ones are in neither.
     most_lost : float or None
         What choosing the leader can cost at most, a person.
     may_be_said : tuple of str
@@ -62,15 +62,16 @@ def decision_of(found: Comparison) -> Decision:
     'personal' is better than 'plain', by 0.25 to 0.45. 'prize' may still be best.
     'prize' is better than 'plain', by 0.20 to 0.40.
     Ruled out as the best: 'plain'.
-    Choosing 'personal' costs at most 0.06 a person: no other arm's mean is larger than its mean by more.
+    Choosing 'personal' costs at most 0.06 a person: no other arm's mean is larger by more than that.
     Choosing 'prize' costs at most 0.16 a person.
     >>> decision.not_yet[0].partition(":")[0]
     "It cannot be said yet that 'personal' is better than 'prize'"
     """
     up = 1.0 if found.direction == "maximise" else -1.0
-    known = sorted((arm for arm in found.arms if arm.mean is not None), key=lambda arm: -up * _mean(arm))
-    out = tuple(arm.arm for arm in found.arms if not arm.may_be_best)
-    if not known or len(found.arms) < 2:
+    in_play = [arm for arm in found.arms if not arm.retired]
+    known = sorted((arm for arm in in_play if arm.mean is not None), key=lambda arm: -up * _mean(arm))
+    out = tuple(arm.arm for arm in in_play if not arm.may_be_best)
+    if not known or len(in_play) < 2:
         return Decision(
             leader=known[0].arm if known else None,
             best=found.best,
@@ -130,7 +131,7 @@ def _costs(found: Comparison, ranked: list[ArmEstimate]) -> list[str]:
         if arm.most_lost is None:
             continue
         line = f"Choosing {arm.arm!r} costs at most {arm.most_lost:.{decimals}f} a person"
-        lines.append(f"{line}." if lines else f"{line}: no other arm's mean is {larger} than its mean by more.")
+        lines.append(f"{line}." if lines else f"{line}: no other arm's mean is {larger} by more than that.")
     return lines
 
 

@@ -37,7 +37,10 @@ def report_sentences(report: Report) -> tuple[str, ...]:
     lines = []
     if report.trend.speaks and report.same_people is not None:
         lines += _same_people(report)
-    lines += report.comparison.sentences
+    plain = report.comparison.sentences
+    if report.trend.speaks and len(report.comparison.arms) > 1:
+        plain = tuple(f"By plain means, of different people: {sentence}" for sentence in plain)
+    lines += plain
     if report.at_end.differences:
         lines += _at_end(report)
     lines += [check.sentence for check in report.checks if check.speaks and check.sentence not in lines]

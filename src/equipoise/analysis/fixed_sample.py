@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from equipoise import checks
 from equipoise._types import FloatArray
-from equipoise.analysis.multiplicity import holm
 from equipoise.analysis.results import DifferenceAtEnd, MeanAtEnd, Method
 from equipoise.analysis.student import upper_quantile, upper_tail
 from equipoise.errors import InvalidInput
@@ -192,9 +191,9 @@ def differences_at_end(
     Examples
     --------
     >>> for found in differences_at_end([300, 900, 300], [1.0, 1.3, 1.02], [1.0, 1.1, 0.9], control=0):
-    ...     print(found.arm, found.other, round(found.low, 2), round(found.high, 2), round(found.adjusted_p_value, 4))
+    ...     print(found.arm, found.other, round(found.low, 2), round(found.high, 2), round(found.p_adjusted, 4))
     1 0 0.15 0.45 0.0
-    2 0 -0.15 0.19 0.7969
+    2 0 -0.15 0.19 1.0
     """
     counts, means, stds = _summary(pulls, mean, std)
     compared = compared_pairs(counts.size, control=control, pairs=pairs)
@@ -238,7 +237,7 @@ def differences_at_end(
             covers = (below <= 0) & (above >= 0)
             inside, outside = np.where(covers, middle, inside), np.where(covers, outside, middle)
         p_value[known] = np.minimum(1.0, 2 * upper_tail(outside))
-    adjusted = holm(p_value.tolist())
+    adjusted = np.minimum(1.0, p_value * (len(compared) if simultaneous else 1))
     return tuple(
         DifferenceAtEnd(
             arm=int(a[k]),
@@ -249,7 +248,7 @@ def differences_at_end(
             high=float(high[k]),
             degrees_of_freedom=float(freedom[k]),
             p_value=float(p_value[k]),
-            adjusted_p_value=adjusted[k],
+            p_adjusted=float(adjusted[k]),
             method=method if known[k] else "none",
         )
         for k in range(a.size)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise._types import IntArray
 from equipoise.analysis.comparisons import compare
-from equipoise.analysis.evidence import Evidence, RewardRange
+from equipoise.analysis.evidence import TIGHTEST_AT, Evidence, RewardRange
 from equipoise.analysis.observations import Observations
 from equipoise.analysis.results import Corrections, ResponseCheck, WorstCase
 from equipoise.errors import InvalidInput
@@ -91,6 +91,7 @@ def worst_cases(
     reward_range: RewardRange,
     failure_probability: ArrayLike,
     sign: float = 1.0,
+    tightest_at: float = TIGHTEST_AT,
 ) -> tuple[WorstCase, ...]:
     """Return what each arm's mean can be whatever the missing rewards are (Manski's bounds), a function of sums.
 
@@ -111,6 +112,8 @@ def worst_cases(
         Of each arm's interval.
     sign : float, default 1.0
         -1 if the statistics are of rewards times -1.
+    tightest_at : float, default 500
+        Number of rewards per arm at which to be most precise.
 
     References
     ----------
@@ -131,7 +134,7 @@ def worst_cases(
     ends = []
     for end, reading, open_end in ((low_end, 0, -math.inf), (high_end, 1, math.inf)):
         filled = stats if end is None else with_rewards(stats, count, sign * end)
-        evidence = Evidence.of(filled, reward_range=reward_range, sign=sign)
+        evidence = Evidence.of(filled, reward_range=reward_range, sign=sign, tightest_at=tightest_at)
         interval = evidence.intervals(failure_probability)[reading]
         unbounded = (count > 0) & (end is None)
         ends.append([np.where(unbounded, open_end, values) for values in (evidence.mean, interval)])

@@ -17,7 +17,7 @@ from equipoise.analysis.comparisons import compare, position
 from equipoise.analysis.covariates import CovariateSums, adjusted, columns_of
 from equipoise.analysis.delays import check_news
 from equipoise.analysis.drift import over_the_same_people, trend
-from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
+from equipoise.analysis.evidence import TIGHTEST_AT, Evidence, tightest_for
 from equipoise.analysis.findings import report_checks, report_sentences
 from equipoise.analysis.fixed_sample import differences_at_end, means_at_end, refusals
 from equipoise.analysis.multiplicity import arm_failures
@@ -48,6 +48,8 @@ class Design:
         Attributes that were declared for the analysis before there were data; None if all that are asked for were.
     n_first : int or None
         How many arms there were at first, if more may be added later.
+    retired : tuple of str
+        Arms that can no longer be chosen.
     stopped_by_budget : bool
         Whether enrolment ended at a number of people declared beforehand.
     reward_weight : float or None
@@ -66,6 +68,7 @@ class Design:
     control: str | None = None
     declared: frozenset[str] | None = None
     n_first: int | None = None
+    retired: tuple[str, ...] = ()
     stopped_by_budget: bool = False
     reward_weight: float | None = None
     shares_converge: bool = True
@@ -122,6 +125,7 @@ def report_on(
         control=control,
         direction=observations.direction,
         n_first=design.n_first,
+        retired=design.retired,
         name=design.name,
         at=at,
         provisional=design.provisional,
@@ -162,6 +166,7 @@ def report_on(
             reward_range=observations.reward_range,
             failure_probability=arm_failures(delta, n_arms, design.n_first),
             sign=observations.sign,
+            tightest_at=design.tightest_at,
         ),
         responses=check_responses(observations),
         corrections=corrections(observations),
@@ -254,6 +259,7 @@ def analyse(
     design = Design(
         control=control,
         declared=frozenset({*adjust, *by} - set(exploratory)),
+        tightest_at=tightest_for([] if budget is None else [budget], observations.n_arms),
         stopped_by_budget=budget is not None,
         reward_weight=reward_weight,
     )
@@ -307,11 +313,12 @@ def _groups(
 
 def _winner(compared: Comparison, evidence: Evidence) -> Winner | None:
     """Return the arm with the best mean, with its mean shrunk towards the others'."""
+    in_play = np.array([not arm.retired for arm in compared.arms])
     if evidence.n_arms < 2 or not (evidence.pulls > 1).all() or not (evidence.std > 0).any():
         return None
     errors = evidence.std / np.sqrt(evidence.pulls)
     sign = 1.0 if compared.direction == "maximise" else -1.0
-    best = int(np.argmax(sign * evidence.mean))
+    best = int(np.argmax(np.where(in_play, sign * evidence.mean, -np.inf)))
     arm = compared.arms[best]
     shrunken = shrink(evidence.mean, errors).estimate[best]
     return Winner(arm.arm, float(evidence.mean[best]), float(errors[best]), shrunken, arm.low, arm.high)

@@ -11,12 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from equipoise.analysis.sentences import decimals_for
+from equipoise.analysis.sentences import decimals_beside_zero, decimals_for
 from equipoise.errors import visible
 from equipoise.text_layout import Column, table_lines
 
 if TYPE_CHECKING:
-    from equipoise.analysis.results import Comparison, Difference, GroupDifference, Interaction, Report, Subgroups
+    from equipoise.analysis.results import (
+        ArmEstimate,
+        Comparison,
+        Difference,
+        GroupDifference,
+        Interaction,
+        Report,
+        Subgroups,
+    )
 
 Pair = TypeVar("Pair", bound=Any)
 """A record of a difference: of `compare`, at the end, or over the same people."""
@@ -69,7 +77,8 @@ def comparison_sections(found: Comparison) -> list[Section]:
 def report_sections(report: Report) -> list[Section]:
     """Return what to show of a report: what may be said first, what it rests on last."""
     arms = _arms(report.comparison)
-    arms = dataclasses.replace(arms, notes=(*arms.notes, *winner_notes(report)))
+    more = ("Rewards change over time: these means are of different people.",) if report.trend.speaks else ()
+    arms = dataclasses.replace(arms, notes=(*more, *arms.notes, *winner_notes(report)))
     at_all_times = [arms, differences_section(report.comparison)]
     return [
         Section(report.name or "", sentences=(_about(report),)),
@@ -214,7 +223,6 @@ def _arms(found: Comparison) -> Section:
         arms = sorted(arms, key=lambda arm: -math.inf if arm.mean is None else up * arm.mean, reverse=True)[:MOST_ARMS]
         notes = [f"The {MOST_ARMS} arms with the best means; {len(found.arms) - MOST_ARMS:,} more are not shown."]
     decimals = _decimals([(arm.low, arm.high) for arm in arms])
-    ranks = [(arm.rank_low, arm.rank_high) for arm in arms]
     columns = [
         Column("arm", [arm.arm for arm in arms], names=True),
         Column("rewards", [f"{arm.rewarded:,}" for arm in arms], 2),
@@ -223,8 +231,8 @@ def _arms(found: Comparison) -> Section:
     ]
     if len(found.arms) > 1:
         columns += [
-            Column("best?", [_may_be_best(arm.arm, found) for arm in arms]),
-            Column("rank", [f"{low}" if low == high else f"{low}-{high}" for low, high in ranks], 3),
+            Column("best?", [_may_be_best(arm, found) for arm in arms]),
+            Column("rank", [rank_text(arm) for arm in arms], 3),
             Column("loses at most", [number(arm.most_lost, decimals) for arm in arms], 1),
             Column("belief", ["-" if arm.chance_of_best is None else f"{arm.chance_of_best:.0%}" for arm in arms], 4),
         ]
@@ -241,10 +249,19 @@ def _arms(found: Comparison) -> Section:
     return Section(title, columns=tuple(columns), notes=tuple(notes))
 
 
-def _may_be_best(arm: str, found: Comparison) -> str:
-    if arm not in found.may_be_best:
+def _may_be_best(arm: ArmEstimate, found: Comparison) -> str:
+    if arm.retired:
+        return "retired"
+    if not arm.may_be_best:
         return "no"
-    return "yes" if len(found.may_be_best) == 1 else "maybe"
+    return "yes" if found.best is not None else "maybe"
+
+
+def rank_text(arm: ArmEstimate, between: str = "-") -> str:
+    """Return the ranks that an arm may have; a dash for a retired one."""
+    if arm.rank_low is None:
+        return "-"
+    return f"{arm.rank_low}" if arm.rank_low == arm.rank_high else f"{arm.rank_low}{between}{arm.rank_high}"
 
 
 def differences_section(found: Comparison) -> Section:
@@ -252,7 +269,10 @@ def differences_section(found: Comparison) -> Section:
     pairs, notes = shown_pairs(found, found.differences)
     if all(pair.difference is None for pair in pairs):
         return Section()
-    decimals = _decimals([(pair.low, pair.high) for pair in pairs])
+    ends = [(pair.low, pair.high) for pair in pairs]
+    decimals = _decimals(ends)
+    if decimals is not None:
+        decimals = decimals_beside_zero(decimals, (end for pair in ends for end in pair if end is not None))
     between, names = _names(pairs)
     columns = [
         *names,
@@ -269,8 +289,15 @@ def differences_section(found: Comparison) -> Section:
     kind = f", {kinds.pop()}" if len(kinds) == 1 else ""
     title = f"Differences{between}: {100 * found.confidence:g}% for all of them together, at all times{kind}"
     if len(found.differences) > 1:
-        notes = [*notes, "p is adjusted for the number of pairs (Holm)."]
+        notes = [*notes, "p is adjusted for the number of pairs (Bonferroni), as intervals are."]
+    open_pairs = [pair for pair in found.differences if found.best in (pair.arm, pair.other)]
+    if any(pair.verdict == "undecided" and not _is_retired(pair, found) for pair in open_pairs):
+        notes = [*notes, f"{found.best!r} is best by all comparisons at once, before each is decided by itself."]
     return Section(title, columns=tuple(columns), notes=tuple(notes))
+
+
+def _is_retired(pair: Difference, found: Comparison) -> bool:
+    return any(arm.retired and arm.arm in (pair.arm, pair.other) for arm in found.arms)
 
 
 def shown_pairs(found: Comparison, pairs: Sequence[Pair]) -> tuple[list[Pair], list[str]]:
@@ -479,13 +506,13 @@ def _explored(report: Report) -> Section:
 def winner_notes(report: Report) -> tuple[str, ...]:
     """Return what the best mean is worth after the luck of being best, if that makes a difference."""
     found = report.winner
-    if found is None:
+    if found is None or report.trend.speaks:
         return ()
     decimals = _decimals([(found.low, found.high)])
     mean, shrunken = number(found.mean, decimals), number(found.shrunken, decimals)
     if mean == shrunken:
         return ()
-    return (f"The best of several means is partly luck: of {found.arm!r} expect {shrunken}, not {mean} (shrunk).",)
+    return (f"The best of several means is partly luck: expect {shrunken} from {found.arm!r}, not {mean} (shrunk).",)
 
 
 def _at_end(report: Report) -> list[Section]:
@@ -511,7 +538,7 @@ def _at_end(report: Report) -> list[Section]:
         *names,
         Column("difference", [number(one.difference, decimals, sign=True) for one in pairs]),
         Column("interval", [interval(one.low, one.high, decimals, sign=True) for one in pairs]),
-        Column("p", [p_text(one.adjusted_p_value) for one in pairs], 2),
+        Column("p", [p_text(one.p_adjusted) for one in pairs], 2),
         Column("method", [_METHODS[one.method] for one in pairs], 3),
     )
     title = f"{title}, differences{between}: {together}"
@@ -562,7 +589,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
             "estimate": arm.mean,
             "low": arm.low,
             "high": arm.high,
-            "verdict": _may_be_best(arm.arm, report.comparison) if len(report.comparison.arms) > 1 else None,
+            "verdict": _may_be_best(arm, report.comparison) if len(report.comparison.arms) > 1 else None,
             "method": report.comparison.interval,
         }
     for pair in report.comparison.differences:
@@ -572,7 +599,7 @@ def _rows(report: Report) -> Iterator[dict[str, Any]]:
     for mean in report.at_end.means:
         yield _mean_row("at_end.means", mean) | {"method": mean.method}
     for last in report.at_end.differences:
-        ps = {"p_value": last.p_value, "p_adjusted": last.adjusted_p_value}
+        ps = {"p_value": last.p_value, "p_adjusted": last.p_adjusted}
         yield _pair_row("at_end.differences", last) | ps | {"method": last.method}
     if report.same_people is not None:
         for same_mean in report.same_people.means:

@@ -32,14 +32,18 @@ class ArmEstimate:
     half_width : float or None
         The larger distance from the mean to an end.
     may_be_best : bool
-        Whether it has not been ruled out as the best arm.
+        Whether it has not been ruled out as the best arm; False for a retired one.
     most_lost : float or None
-        How much smaller than the best mean its mean is at most (larger, where small rewards are good).
-    rank_low, rank_high : int
-        The best and the worst place that its mean may have among all arms; 1 is the best.
+        How much smaller than the best mean its mean is at most (larger, where small rewards are good); None for a
+        retired arm.
+    rank_low, rank_high : int or None
+        The best and the worst place that its mean may have among the arms that are not retired; 1 is the best. From all
+        pairs, and from which arms may be best; each of the two holds with the confidence of the comparison.
     chance_of_best : float or None
         Chance that it is the best, as a belief: from the same pooled normal estimates that PooledBalance decides by.
         Not a guarantee.
+    retired : bool
+        Whether it can no longer be chosen: the best arm is sought among the others.
     """
 
     arm: str
@@ -51,9 +55,10 @@ class ArmEstimate:
     half_width: float | None
     may_be_best: bool
     most_lost: float | None
-    rank_low: int
-    rank_high: int
+    rank_low: int | None
+    rank_high: int | None
     chance_of_best: float | None
+    retired: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class Difference:
     p_value : float
         For this pair alone, valid at all times.
     p_adjusted : float
-        The same, adjusted for the number of pairs compared, by Holm's method.
+        The same times the number of pairs compared, or rather over the share of the failure probability that this pair
+        has: it is at most 1 - confidence if the interval leaves 0 out, and only then.
     verdict : str
         "better", "worse" or "undecided": what the interval says of `arm`, by the direction of the rewards.
     lift, lift_low, lift_high : float or None
@@ -112,9 +118,9 @@ class Comparison:
     control : str or None
         The arm that others are compared with.
     best : str or None
-        The best arm, if all others are ruled out.
+        The best arm, if all others are ruled out; retired arms aside.
     may_be_best : tuple of str
-        Arms that are not ruled out.
+        Arms that are neither ruled out nor retired.
     better_than_control : tuple of str
         Arms that are better than the control, of which on average at most 1 - confidence are false.
     provisional : tuple of str
@@ -362,9 +368,9 @@ class DifferenceAtEnd:
         Of Welch's t; infinite for rewards of two values, whose intervals are Newcombe's.
     p_value : float
         Of no difference, for this pair alone.
-    adjusted_p_value : float
-        The same by Holm's method: claim all differences for which it is at most 5 %, and no claim is wrong in 95 % of
-        experiments.
+    p_adjusted : float
+        The same times the number of pairs, if intervals hold together: it is at most 1 - confidence if the interval
+        leaves 0 out, and only then.
     method : str
         "newcombe" for rewards of two values, else "welch"; "none" if nothing can be said.
     """
@@ -377,7 +383,7 @@ class DifferenceAtEnd:
     high: float
     degrees_of_freedom: float
     p_value: float
-    adjusted_p_value: float
+    p_adjusted: float
     method: Method
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -33,20 +33,28 @@ def comparison_sentences(found: Comparison) -> tuple[str, ...]:
 def _standing(found: Comparison) -> str:
     """Return which arms are better than which, and which may still be best."""
     up = found.direction == "maximise"
-    means = {arm.arm: arm.mean for arm in found.arms if arm.mean is not None}
+    in_play = [arm for arm in found.arms if not arm.retired]
+    retired = [arm.arm for arm in found.arms if arm.retired]
+    means = {arm.arm: arm.mean for arm in in_play if arm.mean is not None}
     if not means:
         return "There are no rewards yet."
-    best_mean = max(means, key=lambda arm: means[arm] if up else -means[arm])
+    leader = max(means, key=lambda arm: means[arm] if up else -means[arm])
     gaps = {}
     for pair in found.differences:
-        for arm, other, sign in ((pair.arm, pair.other, 1.0), (pair.other, pair.arm, -1.0)):
-            wanted = pair.verdict == ("better" if sign > 0 else "worse")
-            if arm == best_mean and wanted and pair.low is not None and pair.high is not None:
-                gaps[other] = min(abs(pair.low), abs(pair.high)), max(abs(pair.low), abs(pair.high))
-    return standing(best_mean, gaps, found.may_be_best, [arm.arm for arm in found.arms])
+        for arm, other, verdict in ((pair.arm, pair.other, "better"), (pair.other, pair.arm, "worse")):
+            if arm != leader or pair.verdict != verdict or other in retired or pair.low is None or pair.high is None:
+                continue
+            gaps[other] = min(abs(pair.low), abs(pair.high)), max(abs(pair.low), abs(pair.high))
+    return standing(leader, gaps, found.may_be_best, [arm.arm for arm in in_play], retired)
 
 
-def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Sequence[str], arms: Sequence[str]) -> str:
+def standing(
+    leader: str,
+    gaps: dict[str, tuple[float, float]],
+    may_be_best: Sequence[str],
+    arms: Sequence[str],
+    retired: Collection[str] = (),
+) -> str:
     """Return one sentence or two: what the arm with the best mean is better than, and which others may be best.
 
     Parameters
@@ -56,7 +64,9 @@ def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Seq
     gaps : dict of pairs by arm
         By how much the leader is better than each arm that it is surely better than, at least and at most.
     may_be_best, arms : sequence of str
-        The arms not ruled out, and all.
+        The arms not ruled out, and all of which one can be chosen.
+    retired : collection of str
+        The arms that can no longer be chosen.
 
     Examples
     --------
@@ -64,7 +74,18 @@ def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Seq
     "'prize' is better than 'plain', by 0.12 to 0.27. 'personal' may still be best."
     >>> standing("b", {"a": (0.1, 0.3)}, ["b"], ["a", "b"])
     "'b' is the best arm: better than 'a', by 0.10 to 0.30."
+    >>> standing("b", {}, ["b"], ["a", "b"], ["c"])
+    "'b' is the best arm. 'c' is retired and left out."
     """
+    aside = f" {_counted([*retired])} {_is_are([*retired])} retired and left out." if retired else ""
+    return _standing_in_play(leader, gaps, may_be_best, arms) + aside
+
+
+def _standing_in_play(
+    leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Sequence[str], arms: Sequence[str]
+) -> str:
+    if len(arms) == 1:
+        return f"{leader!r} is the only arm in play."
     others = [arm for arm in may_be_best if arm != leader]
     out = [arm for arm in arms if arm not in may_be_best]
     better = ""
@@ -77,7 +98,7 @@ def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Seq
             least, _ = gaps[nearest]
             which = "all" if len(gaps) == len(arms) - 1 else f"{len(gaps)} of the"
             better = f"better than {which} {len(arms) - 1} others, by at least {least:.{decimals_for(least)}f}"
-    if not others and len(arms) > 1:
+    if not others:
         return f"{leader!r} is the best arm" + (f": {better}." if better else ".")
     if not out and not gaps:
         return "No arm can be ruled out as the best yet."
@@ -88,8 +109,12 @@ def standing(leader: str, gaps: dict[str, tuple[float, float]], may_be_best: Seq
     if ruled_out:
         lines.append(f"{_counted(ruled_out)} {_is_are(ruled_out)} not the best.")
     if others:
-        still = [leader, *others] if not gaps and len(others) < _MOST_NAMED else others
-        lines.append(f"{_counted(still)} may still be best.")
+        if gaps:
+            still = _counted(others)
+        else:
+            still = listed([repr(arm) for arm in [leader, *others]]) if len(others) < _MOST_NAMED else ""
+            still = still or f"{leader!r} and {_counted(others)}"
+        lines.append(f"{still} may still be best.")
     return " ".join(lines)
 
 
@@ -118,11 +143,23 @@ def between(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> between(0.1204, 0.2741)
-    '0.12 to 0.27'
+    >>> between(0.1204, 0.2741), between(0.0013, 0.2741)
+    ('0.12 to 0.27', '0.001 to 0.274')
     """
-    decimals = decimals_for(high - low)
+    decimals = decimals_beside_zero(decimals_for(high - low), (low, high))
     return f"{round(low, decimals) + 0.0:.{decimals}f} to {round(high, decimals) + 0.0:.{decimals}f}"
+
+
+def decimals_beside_zero(decimals: int, ends: Iterable[float]) -> int:
+    """Return one decimal more, or two, if an end that is not zero would be shown as zero: it decides a comparison.
+
+    Examples
+    --------
+    >>> decimals_beside_zero(2, [0.0013, 0.27]), decimals_beside_zero(2, [0.1, 0.27]), decimals_beside_zero(2, [0.0])
+    (3, 2, 2)
+    """
+    smallest = min((abs(end) for end in ends if end), default=math.inf)
+    return next((more for more in (decimals, decimals + 1) if round(smallest, more)), decimals + 2)
 
 
 def decimals_for(width: float) -> int:
@@ -136,7 +173,7 @@ def assumed(evidence: Evidence, differences: Sequence[Difference]) -> tuple[str,
     """Return what the numbers of a comparison assume."""
     lines = [
         "Units are independent of each other: one person is one unit.",
-        "Rewards of an arm do not change over time.",
+        "Rewards of an arm do not change over time (a report checks this).",
         "Whether and when a reward comes does not depend on what it is.",
     ]
     kinds = {pair.interval for pair in differences}

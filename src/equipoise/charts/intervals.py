@@ -81,7 +81,7 @@ def comparison_record(found: Comparison) -> ComparisonRecord:
         mean=_numbers([arm.mean for arm in ranked]),
         low=_numbers([arm.low for arm in ranked]),
         high=_numbers([arm.high for arm in ranked]),
-        standing=tuple(best if arm.may_be_best else "ruled out" for arm in ranked),
+        standing=tuple("retired" if arm.retired else best if arm.may_be_best else "ruled out" for arm in ranked),
         pairs=tuple((pair.arm, pair.other) for pair in known),
         difference=_numbers([pair.difference for pair in known]),
         difference_low=_numbers([pair.low for pair in known]),

@@ -60,7 +60,7 @@ def live_arms_chart(status: Status, *, control: str | None = None, width: int = 
             "low": arm.low,
             "high": arm.high,
             "rewards": arm.rewarded,
-            "kind": best if arm.arm in status.may_be_best else "ruled out",
+            "kind": "retired" if arm.state == "retired" else best if arm.arm in status.may_be_best else "ruled out",
             "look": _STRONG if arm.arm in status.may_be_best else _HOLLOW,
         }
         for arm in ranked[:MOST_ROWS]
@@ -68,7 +68,7 @@ def live_arms_chart(status: Status, *, control: str | None = None, width: int = 
     confidence = f"{100 * status.confidence:g}%"
     notes = [f"Lines: {confidence} intervals, for all arms together and at all times."]
     if any(row["look"] == _HOLLOW for row in rows):
-        notes.append("Hollow: ruled out as the best.")
+        notes.append("Hollow: ruled out as the best, or retired.")
     if len(ranked) > MOST_ROWS:
         notes.append(f"The {MOST_ROWS} arms with the best means of {len(ranked):,}.")
     if status.provisional:

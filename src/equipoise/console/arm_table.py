@@ -108,7 +108,7 @@ def _row(
         notes.append("control")
     if arm.arm == leader and len(status.arms) > 1:
         notes.append("is best" if status.may_be_best == (arm.arm,) else "best so far")
-    elif not may_be_best:
+    elif not may_be_best and arm.state != "retired":
         notes.append("not the best")
     if arm.state != "active":
         notes.append(arm.state)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from equipoise import charts, quantities
 from equipoise.analysis.decisions import Decision, decision_of
-from equipoise.analysis.result_tables import MOST_ARMS, differences_section, shown_pairs
+from equipoise.analysis.result_tables import MOST_ARMS, differences_section, rank_text, shown_pairs
 from equipoise.charts.vega_lite import decimals_of, interval_text, number_text
 from equipoise.console.addresses import address
 from equipoise.console.pictures import Picture, drawn_for, picture
@@ -193,8 +193,8 @@ def _arm_lines(found: Comparison) -> tuple[ArmLine, ...]:
             rewards=arm.rewarded,
             mean=_text(arm.mean, decimals),
             interval=interval_text(arm.low, arm.high, decimals),
-            standing=best if arm.may_be_best else "ruled out",
-            rank=f"{arm.rank_low}" if arm.rank_low == arm.rank_high else f"{arm.rank_low} to {arm.rank_high}",
+            standing="retired" if arm.retired else best if arm.may_be_best else "ruled out",
+            rank=rank_text(arm, " to "),
             most_lost=_text(arm.most_lost, decimals),
         )
         for arm in ranked

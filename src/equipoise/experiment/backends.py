@@ -354,10 +354,11 @@ class StoreBackend:
         from equipoise.experiment.observed_log import observed_log, unit_at
         from equipoise.experiment.past import status_at
 
-        attributes, now = tuple(dict.fromkeys([*chosen["adjust"], *chosen["by"]])), self._now()
+        names = {"attributes": (*chosen["adjust"], *chosen["by"]), "optional": chosen["optional"]}
+        now = self._now()
 
         def read(transaction: Transaction, _: State) -> tuple[State, Status, Observations]:
-            log = observed_log(transaction, self.number, self.name, attributes=attributes, last=last)
+            log = observed_log(transaction, self.number, self.name, **names, last=last)
             where = partial(unit_at, transaction, self.number)
             return log.state, status_at(log, now), log.observations(microseconds(now), where)
 

@@ -139,6 +139,14 @@ class Decider:
             self.active, self.share, self.tracked_from, per_arm, policy.steering, self._n_arms
         )
 
+    def sees_drift(self, stats: ArmStats) -> bool:
+        """Return whether the sums that a policy keeps to steer under drift show that rewards change over time."""
+        if stats.drift_sums is None:
+            return False
+        from equipoise.kernels.drift_sums import trend_speaks
+
+        return bool(trend_speaks(self.active, stats.pulls, stats.std, stats.sums, stats.drift_sums))
+
     def _estimates(self, stats: ArmStats) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return what decisions read of all arms: numbers of rewards, means and stds."""
         drift = stats.drift_sums

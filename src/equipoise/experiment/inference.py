@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise.analysis.best_arm import loss_of_choosing, may_be_best
+from equipoise.analysis.best_arm import facing_up, loss_of_choosing, may_be_best
 from equipoise.analysis.comparisons import (
     checked_confidence,
     compare,
     difference_ends,
     finite,
+    leading,
     position,
     standing_sentence,
 )
@@ -28,6 +29,8 @@ from equipoise.policies import GAFS, Fixed, GAFSMax, Uniform
 from equipoise.policies.dial_policy import DialPolicy
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from equipoise._types import FloatArray
     from equipoise.analysis.observations import Observations
     from equipoise.analysis.results import Comparison, Report
@@ -63,13 +66,14 @@ def tightest_at(configuration: Configuration, n_first: int) -> float:
 
 def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str, Any]:
     """Return which arms may be best, a sentence about it, and what the stopping rules read besides."""
-    configuration, n_first = state.configuration, state.n_first
+    configuration, n_first, retired = state.configuration, state.n_first, retired_arms(state)
     delta, up = configuration.failure_probability, configuration.direction == "maximise"
-    still = may_be_best(evidence, delta, larger_is_better=up)
+    in_play = np.array([name not in retired for name in state.names])
+    still = may_be_best(evidence, delta, larger_is_better=up, n_first=n_first, in_play=in_play)
     remaining = tuple(state.names[i] for i in np.flatnonzero(still))
     found: dict[str, Any] = {"may_be_best": remaining}
     if len(state.names) > MOST_IN_SENTENCE:
-        found["sentence"] = f"{len(remaining):,} of {len(state.names):,} arms may still be best."
+        found["sentence"] = f"{len(remaining):,} of {int(in_play.sum()):,} arms may still be best."
     else:
         found["sentence"] = standing_sentence(
             evidence,
@@ -78,24 +82,41 @@ def standing(state: State, evidence: Evidence, read: frozenset[str]) -> dict[str
             failure_probability=delta,
             control=configuration.control,
             n_first=n_first,
+            retired=retired,
             up=up,
         )
     if "most_lost" in read:
-        found["most_lost"] = leader_lost(configuration, evidence)
+        found["most_lost"] = leader_lost(configuration, evidence, n_first=n_first, in_play=in_play)
     if "widest_difference" in read:
-        retired = [name for name, arm_state in zip(state.names, state.arm_states, strict=True) if arm_state == RETIRED]
         found["widest_difference"] = widest_difference(
             configuration, state.names, evidence, n_first=n_first, retired=retired
         )
     return found
 
 
-def leader_lost(configuration: Configuration, evidence: Evidence) -> float | None:
-    """Return the most that choosing the arm with the best mean can cost; None while nothing can be said."""
-    if not (evidence.pulls > 0).any():
+def retired_arms(state: State) -> tuple[str, ...]:
+    """Return the arms that can no longer be chosen."""
+    return tuple(name for name, one in zip(state.names, state.arm_states, strict=True) if one == RETIRED)
+
+
+def leader_lost(
+    configuration: Configuration,
+    evidence: Evidence,
+    *,
+    n_first: int | None = None,
+    in_play: NDArray[np.bool_] | None = None,
+) -> float | None:
+    """Return the most that choosing the arm with the best mean can cost; None while nothing can be said.
+
+    By default no arm was added or retired so far.
+    """
+    up, chosen = configuration.direction == "maximise", np.ones(evidence.n_arms, bool) if in_play is None else in_play
+    leader = leading(facing_up(evidence, up), chosen)
+    if leader is None:
         return None
-    leader, up = int(np.nanargmax(configuration.sign * evidence.mean)), configuration.direction == "maximise"
-    return finite(loss_of_choosing(evidence, leader, configuration.failure_probability, larger_is_better=up))
+    first = evidence.n_arms if n_first is None else n_first
+    delta = configuration.failure_probability
+    return finite(loss_of_choosing(evidence, leader, delta, larger_is_better=up, n_first=first, in_play=chosen))
 
 
 def widest_difference(
@@ -158,13 +179,19 @@ def comparison_of(state: State, status: Status, given: dict[str, Any]) -> Compar
 def report_settings(state: State, given: dict[str, Any]) -> dict[str, Any]:
     """Check what a report is asked for, before the log is read, and fill in what the experiment declared."""
     configuration = state.configuration
-    declared = {"confidence": 1 - configuration.failure_probability, "adjust": configuration.covariates, "by": ()}
+    declared: dict[str, Any] = {
+        "confidence": 1 - configuration.failure_probability,
+        "adjust": configuration.covariates,
+        "by": (),
+    }
     settings = declared | {"control": configuration.control} | given
     checked_confidence(settings["confidence"])
     if settings["control"] is not None:
         position(state.names, settings["control"], parameter="control")
     for name in ("adjust", "by"):
         settings[name] = checked_attributes(name, settings[name])
+    # Covariates that were declared, and then not logged as declared, must not stand in the way of a report.
+    settings["optional"] = frozenset() if "adjust" in given else frozenset(settings["adjust"]) - {*settings["by"]}
     return settings
 
 
@@ -190,10 +217,14 @@ def report_of(state: State, status: Status, observations: Observations, settings
         reward_weight=status.reward_weight,
         shares_converge=isinstance(configuration.policy, _CONVERGING),
         simulated_shares=partial(_simulated_shares, state),
+        retired=retired_arms(state),
         provisional=status.provisional,
         tightest_at=tightest_at(configuration, state.n_first),
     )
-    return report_on(observations, design, stats=state.stats, at=status.at, **settings)
+    optional = settings["optional"] - observations.attributes.keys()
+    chosen = {name: value for name, value in settings.items() if name != "optional"}
+    chosen["adjust"] = tuple(name for name in settings["adjust"] if name not in optional)
+    return report_on(observations, design, stats=state.stats, at=status.at, **chosen)
 
 
 def _stopped_by_budget(state: State) -> bool:
@@ -224,4 +255,11 @@ def _compared(state: State, evidence: Evidence, settings: dict[str, Any]) -> Com
     configuration = state.configuration
     if settings.get("confidence") is None:
         settings["confidence"] = 1 - configuration.failure_probability
-    return compare(evidence, state.names, direction=configuration.direction, n_first=state.n_first, **settings)
+    return compare(
+        evidence,
+        state.names,
+        direction=configuration.direction,
+        n_first=state.n_first,
+        retired=retired_arms(state),
+        **settings,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -56,6 +56,7 @@ def read_observations(
     name: str,
     *,
     attributes: Sequence[str] | None = (),
+    optional: Collection[str] = (),
     now: int | None = None,
 ) -> Observations:
     """Replay a log and return its decisions.
@@ -70,8 +71,10 @@ def read_observations(
     experiment, name : int, str
         The experiment's number in the store, and its name for errors.
     attributes : sequence of str, optional
-        Attributes of units to read; None for all that there are. An attribute of mixed types is an error if it was
-        named; otherwise it is left out, and noted.
+        Attributes of units to read; None for all that there are. A few values of another type than the others count as
+        missing, and are noted. An attribute of mixed types, or that no unit has, is an error if it was named.
+    optional : collection of str
+        Those of them that are left out instead, and noted.
     now : int, optional
         The time in microseconds: units whose window has passed by then are overdue. The last event's by default.
 
@@ -80,7 +83,7 @@ def read_observations(
     VerificationFailed
         If the log contradicts itself, or its decisions are not those that the policy takes.
     """
-    log = observed_log(transaction, experiment, name, attributes=attributes)
+    log = observed_log(transaction, experiment, name, attributes=attributes, optional=optional)
     return log.observations(now, lambda at: unit_at(transaction, experiment, at))
 
 
@@ -90,10 +93,11 @@ def observed_log(
     name: str,
     *,
     attributes: Sequence[str] | None = (),
+    optional: Collection[str] = (),
     last: int | None = None,
 ) -> ObservedLog:
     """Replay a log, the whole of it or up to an event; the other parameters are those of `read_observations`."""
-    log = ObservedLog(name, None if attributes is None else tuple(dict.fromkeys(attributes)))
+    log = ObservedLog(name, None if attributes is None else tuple(dict.fromkeys(attributes)), optional)
     return log.read(transaction, experiment, last)
 
 
@@ -114,13 +118,22 @@ class ObservedLog(Replay):
         Name of the experiment.
     attributes : tuple of str or None
         Attributes of units to keep; None for all.
+    optional : collection of str
+        Those of them that are left out, and noted, if they cannot be used.
     compare : bool, default True
         Whether to recompute every decision; otherwise the probabilities of all arms are left out.
     """
 
-    def __init__(self, name: str, attributes: tuple[str, ...] | None = (), *, compare: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        attributes: tuple[str, ...] | None = (),
+        optional: Collection[str] = (),
+        *,
+        compare: bool = True,
+    ) -> None:
         super().__init__(name, compare=compare)
-        self._attributes = _AttributeColumns(attributes)
+        self._attributes = _AttributeColumns(attributes, optional)
         self._notes: list[str] = []
         self.last_at = 0
         """Time of the last event, in microseconds."""
@@ -312,8 +325,9 @@ class ObservedLog(Replay):
 class _AttributeColumns:
     """Attributes of units, one list of values for each name, from the details of assignments."""
 
-    def __init__(self, wanted: tuple[str, ...] | None) -> None:
+    def __init__(self, wanted: tuple[str, ...] | None, optional: Collection[str]) -> None:
         self.wanted = wanted
+        self._optional = optional
         self._values: dict[str, list[Any]] = {} if wanted is None else {name: [] for name in wanted}
         self._n_read = 0
         kind: Any = dict[str, Any]
@@ -345,20 +359,22 @@ class _AttributeColumns:
     def finished(
         self, n_decisions: int, experiment: str, where: Callable[[int], str]
     ) -> tuple[dict[str, Attribute], list[str]]:
-        """Return the attributes, and a note on each that was not asked for by name and cannot be used."""
+        """Return the attributes, and notes on what cannot be used of them."""
         attributes, notes = {}, []
         for name, values in self._values.items():
             values.extend([None] * (n_decisions - len(values)))
             try:
-                attribute = Attribute.of(name, values, where)
+                attribute, note = Attribute.mostly(name, values, where)
+                if self.wanted is not None and n_decisions and not attribute.known.any():
+                    raise InvalidInput(
+                        f"no unit of experiment {experiment!r} has an attribute {name!r}", hint=Hint.LOG_ATTRIBUTES
+                    )
             except InvalidInput as error:
-                if self.wanted is not None:
+                if self.wanted is not None and name not in self._optional:
                     raise
                 notes.append(error.message)
                 continue
-            if self.wanted is not None and n_decisions and not attribute.known.any():
-                raise InvalidInput(
-                    f"no unit of experiment {experiment!r} has an attribute {name!r}", hint=Hint.LOG_ATTRIBUTES
-                )
+            if note:
+                notes.append(note)
             attributes[name] = attribute
         return attributes, notes

@@ -1,4 +1,4 @@
-"""Reasons why the numbers of an experiment are provisional: rewards that come by their value, or never come."""
+"""Reasons why the numbers of an experiment are provisional: rewards that come by their value, never, or drift."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ MOST_MOVED = 0.1
 """By what part of its half-width an arm's mean may move when rewards that are still open come in."""
 
 
-def provisional_reasons(status: Status, configuration: Configuration) -> tuple[str, ...]:
+def provisional_reasons(status: Status, configuration: Configuration, *, drifts: bool = False) -> tuple[str, ...]:
     """Return the reasons as sentences; none if what is counted does not depend on what it is.
 
     Intervals hold whatever the policy does, as long as whether a reward counts does not depend on its value. That fails
     where rewards count as they come while others are open, if good news is quick or silence means no, and where units
-    are missing for good. A few open rewards cannot move a mean by much; they are no reason.
+    are missing for good. A few open rewards cannot move a mean by much; they are no reason. It also fails where rewards
+    change over time, and arms were assigned at different times: `drifts` says whether that was found.
     """
     reasons = []
+    if drifts:
+        reasons.append(
+            "Rewards change over time, so the arms' means are of different people: a report compares the arms over the "
+            "same people."
+        )
     if not configuration.missing.hold:
         open_arms = [arm for arm in status.arms if _is_open(arm, configuration)]
         if open_arms:

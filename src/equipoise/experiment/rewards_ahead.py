@@ -9,8 +9,7 @@ import numpy as np
 from equipoise._types import FloatArray
 from equipoise.analysis.expected_widths import rewards_needed, steered
 from equipoise.analysis.multiplicity import arm_failures
-from equipoise.experiment.inference import evidence_of, widest_difference
-from equipoise.experiment.state import RETIRED
+from equipoise.experiment.inference import evidence_of, retired_arms, widest_difference
 from equipoise.unit_lifecycle import N_DROPPED, N_WITHDRAWN
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def people_until(state: State, rule: Precision, shares: FloatArray) -> FloatArra
         return np.array(found)
     failures = arm_failures(state.configuration.failure_probability, state.stats.n_arms, state.n_first)
     needed = rewards_needed(evidence, failures, rule.half_width)
-    needed[[i for i, arm_state in enumerate(state.arm_states) if arm_state == RETIRED]] = 0.0
+    needed[[state.position(arm) for arm in retired_arms(state)]] = 0.0
     if np.isnan(needed).any():
         return np.full(len(shares), np.nan)
     low, high = np.zeros(len(shares)), np.full(len(shares), float(MOST_PEOPLE))
@@ -91,7 +90,7 @@ def people_until(state: State, rule: Precision, shares: FloatArray) -> FloatArra
 
 def _until_differences(state: State, evidence: Evidence, half_width: float, shares: FloatArray, guess: float) -> float:
     """Return how many further people it takes until all differences are known, with these shares; begin at a guess."""
-    retired = [name for name, one in zip(state.names, state.arm_states, strict=True) if one == RETIRED]
+    retired = retired_arms(state)
 
     def widest(more: float) -> float | None:
         later = evidence.continued(rewards_ahead(state, shares, more))

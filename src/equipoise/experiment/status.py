@@ -119,7 +119,8 @@ def status_of(state: State, now: datetime, n_due: dict[int, int]) -> Status:
         description=configuration.description,
         **standing(state, evidence, read),
     )
-    status = dataclasses.replace(status, provisional=provisional_reasons(status, configuration))
+    drifts = state.decider.sees_drift(stats)
+    status = dataclasses.replace(status, provisional=provisional_reasons(status, configuration, drifts=drifts))
     return dataclasses.replace(status, stopping=tuple(rule.progress(status) for rule in configuration.stopping))
 
 

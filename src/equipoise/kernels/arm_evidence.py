@@ -52,6 +52,9 @@ earlier, with a spread that counts as larger than it seems."""
 PER_SQUARED_SKEWNESS = 16.0
 """Skewed rewards need this many times the squared skewness; of two arms, that of the more skewed."""
 
+KEPT_FOR_LATER = 0.1
+"""Share of a failure probability kept for arms that are added later."""
+
 _LOG_2 = math.log(2.0)
 _NOTHING = 0.0
 _MOST_STEPS = 100
@@ -452,14 +455,29 @@ def write_differences(
 
 
 @compiled
+def share_of_other(best: int, other: int, n_first_others: int) -> float:
+    """Return the share of the failure probability for a false statement about the best arm and this other one.
+
+    The others among the first arms share what is not kept for later ones, and the j-th later arm has the part
+    1 / (j (j + 1)) of what is. For each best arm that adds up to 1 at most, and no share changes when arms are added.
+    `n_first_others` is the number of arms there were at first, less one.
+    """
+    if other > n_first_others:
+        later = other - n_first_others
+        return KEPT_FOR_LATER / (later * (later + 1.0))
+    n_others = n_first_others if best <= n_first_others else n_first_others + 1
+    return (1.0 - KEPT_FOR_LATER) / n_others
+
+
+@compiled
 def write_log_beaten(
-    arms: FloatArray, candidates: IntArray, others: IntArray, n_others: int, guaranteed: bool, out: FloatArray
+    arms: FloatArray, candidates: IntArray, others: IntArray, n_first_others: int, guaranteed: bool, out: FloatArray
 ) -> None:
-    """Write for each candidate the log of the average evidence that others are better.
+    """Write for each candidate the log of the weighted average evidence that others are better.
 
     The best arm is beaten by none, so each part is evidence against a true hypothesis, and so is their average: the
-    probability that it ever reaches 1 / delta is at most delta, without a union over pairs. `others` may be some of the
-    `n_others`; the rest count as no evidence.
+    probability that it ever reaches 1 / delta is at most delta, without a union over pairs. The weights are those of
+    `share_of_other`. `others` may be some of the arms; the rest count as no evidence.
     """
     for i in range(candidates.size):
         a = candidates[i]
@@ -473,16 +491,18 @@ def write_log_beaten(
                 first, furthest = b, apart
         best, total = -np.inf, 0.0
         if first >= 0:
-            best, total = _log_larger(arms, first, a, 0.0, guaranteed, -np.inf), 1.0
+            weight = math.log(share_of_other(a, first, n_first_others))
+            best, total = weight + _log_larger(arms, first, a, 0.0, guaranteed, -np.inf), 1.0
         for j in range(others.size):
             b = others[j]
             if b == first or not arms[MEAN, b] > arms[MEAN, a]:
                 continue
-            enough = best - 5.0 - math.log(n_others)
-            found = _log_larger(arms, b, a, 0.0, guaranteed, enough)
+            weight = math.log(share_of_other(a, b, n_first_others))
+            enough = best - 5.0 - math.log(others.size)
+            found = weight + _log_larger(arms, b, a, 0.0, guaranteed, enough - weight)
             if found > best:
                 total = 1.0 + total * math.exp(best - found)
                 best = found
             elif found > enough:
                 total += math.exp(found - best)
-        out[i] = best + math.log(total) - math.log(n_others) if total > 0.0 else -np.inf
+        out[i] = best + math.log(total) if total > 0.0 else -np.inf
