@@ -98,6 +98,8 @@ class ComparisonView:
     has_range: bool
     """Whether differences can be guaranteed: that needs a declared range of rewards."""
     json_query: str
+    at: str = ""
+    """The event of the past that it is about."""
 
 
 def show(visit: Visit) -> Shown:
@@ -118,6 +120,7 @@ def show(visit: Visit) -> Shown:
         names=names if len(names) <= MOST_LISTED else (),
         has_range=bounds is not None and None not in bounds,
         source=address("e/{name}/compare/differences.json", name=visit.names["name"]),
+        at=visit.past_query,
     )
     title = "Compare" if found is None or not found.sentences else found.sentences[0]
     return Shown("compare.html", view, title, 200 if found is not None else 422)
@@ -143,11 +146,13 @@ def view_of(
     choice: Choice,
     *,
     source: str,
+    at: dict[str, str] | None = None,
     problem: str = "",
     names: tuple[str, ...] = (),
     has_range: bool = False,
 ) -> ComparisonView:
     """Return what the page shows of a comparison."""
+    past = at or {}
     pairs, notes = ([], []) if found is None else shown_pairs(found, found.differences)
     pairs = [pair for pair in pairs if pair.difference is not None]
     decimals = decimals_of([(pair.low, pair.high) for pair in pairs])
@@ -174,10 +179,11 @@ def view_of(
         notes=tuple(notes),
         differences_picture=None
         if found is None
-        else picture("differences", source, lambda: charts.live_differences_chart(found), choice.query),
+        else picture("differences", source, lambda: charts.live_differences_chart(found), choice.query | past),
         names=names,
         has_range=has_range,
-        json_query=urlencode(choice.query | {"format": "json"}),
+        json_query=urlencode(choice.query | past | {"format": "json"}),
+        at=past.get("at", ""),
     )
 
 

@@ -60,7 +60,7 @@ def pictures_of(visit: Visit) -> tuple[Picture, ...]:
     found = []
     for name, draw in CHARTS.items():
         source = address(f"e/{{name}}/{name}.json", name=visit.the.name)
-        found.append(picture(name, source, lambda draw=draw: draw(read, WIDTH)))  # type: ignore[misc]
+        found.append(picture(name, source, lambda draw=draw: draw(read, WIDTH), visit.past_query))  # type: ignore[misc]
     return tuple(one for one in found if one is not None)
 
 

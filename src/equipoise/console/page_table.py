@@ -16,6 +16,7 @@ from equipoise.console import (
     event_log,
     experiment_acts,
     experiment_list,
+    experiment_report,
     experiment_settings,
     health_page,
     new_experiment,
@@ -58,6 +59,8 @@ class Page:
         Whether a rendering may be shared by all who look with the same role, until the next event.
     is_for_one : bool
         Whether a page without an experiment in its path is for keys of a single experiment too.
+    has_past : bool
+        Whether ``?at=EVENT`` shows the experiment as it was right after that event.
     event : function, optional
         Returns a number that changes when the page does, by default that of the last event; a row of data with the
         path of the page and ``/live``, and the same function, lets the page keep itself up to date.
@@ -72,6 +75,7 @@ class Page:
     is_stale_checked: bool = True
     is_cached: bool = True
     is_for_one: bool = False
+    has_past: bool = False
     event: Callable[[Visit], int] | None = None
 
 
@@ -79,12 +83,14 @@ class Page:
 class Data:
     """Data that scripts fetch, such as a chart: a path that ends in ``.json``, roles, and what reads it.
 
-    Without `read` it says whether there is something new: the number of the last event, or that of `event`.
+    Without `read` it says whether there is something new: the number of the last event, or that of `event`. `has_past`
+    is as in `Page`.
     """
 
     path: str
     read: Callable[[Visit], Any] | None = None
     roles: tuple[str, ...] = READERS
+    has_past: bool = False
     event: Callable[[Visit], int] | None = None
 
 
@@ -107,9 +113,9 @@ PAGES: tuple[Page, ...] = (
     Page(path=operations.PATH, show=operations.show, roles=ADMINS, is_cached=False),
     Page(path=operations.KEY, show=operations.show_key, roles=ADMINS, act=operations.revoke, is_cached=False),
     Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
-    Page(path="e/{name}", show=overview.show, tab="Overview"),
+    Page(path="e/{name}", show=overview.show, tab="Overview", has_past=True),
     Page(path=dial.PATH, show=dial.show, act=dial.act, tab="Dial"),
-    Page(path="e/{name}/compare", show=comparison.show, tab="Compare"),
+    Page(path="e/{name}/compare", show=comparison.show, tab="Compare", has_past=True),
     Page(
         path=health_page.PATH,
         show=health_page.show,
@@ -138,6 +144,7 @@ PAGES: tuple[Page, ...] = (
         is_cached=False,
     ),
     Page(path="e/{name}/log", show=event_log.show, tab="Log"),
+    Page(path=experiment_report.PATH, show=experiment_report.show, tab="Report", has_past=True),
     Page(path=experiment_settings.PATH, show=experiment_settings.show, tab="Settings"),
     Page(path=experiment_acts.PATH, show=experiment_acts.show, roles=ADMINS, act=experiment_acts.act),
 )
@@ -147,9 +154,15 @@ DATA: tuple[Data, ...] = (
     Data(path="list.csv", read=experiment_list.as_csv),
     Data(path=f"{plan_results.PATH}/live", event=plan_results.change),
     *(Data(path=f"{plan_results.PATH}/{key}.json", read=partial(plan_results.chart, key)) for key in CHARTS),
-    *(Data(path=f"e/{{name}}/{key}.json", read=partial(course_pictures.chart, key)) for key in course_pictures.CHARTS),
+    *(
+        Data(path=f"e/{{name}}/{key}.json", read=partial(course_pictures.chart, key), has_past=True)
+        for key in course_pictures.CHARTS
+    ),
     Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
-    Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart),
+    Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart, has_past=True),
+    Data(path=f"{experiment_report.PATH}/arms.json", read=experiment_report.arms_chart, has_past=True),
+    Data(path=f"{experiment_report.PATH}.html", read=experiment_report.as_page, has_past=True),
+    Data(path=f"{experiment_report.PATH}.json", read=experiment_report.as_numbers, has_past=True),
     Data(path=f"{dial.PATH}/prices.json", read=dial.prices_chart),
     Data(path=f"{dial.PATH}/positions.json", read=dial.positions),
 )

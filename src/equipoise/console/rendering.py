@@ -90,6 +90,8 @@ class Frame:
     now: datetime
     tabs: tuple[Tab, ...] = ()
     name: str | None = None
+    at: int | None = None
+    """The event after which the experiment is seen; None for the present."""
     status: Status | None = None
     event: int | None = None
     live: str = "live"
@@ -225,7 +227,11 @@ class Renderer:
         viewer, name = visit.viewer, visit.names.get("name")
         tabs = (
             tuple(
-                Tab(one.tab, address(one.path, name=name), _is_within(page.path, one.path))
+                Tab(
+                    one.tab,
+                    address(one.path, name=name) + (f"?at={visit.at}" if visit.at and one.has_past else ""),
+                    _is_within(page.path, one.path),
+                )
                 for one in PAGES
                 if one.tab is not None and viewer.role in one.roles
             )
@@ -247,9 +253,10 @@ class Renderer:
             static=self.static.address,
             vega=self.static.vega_address,
             has_api=self._has_api,
-            now=visit.now,
+            now=visit.now if visit.at is None else visit.status.at,
             tabs=tabs,
             name=name,
+            at=visit.at,
             status=visit.status if has_status else None,
             event=event,
             live=_live_of(page, visit),

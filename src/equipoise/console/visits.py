@@ -117,6 +117,8 @@ class Visit:
         The fields of a form in order, with those that repeat.
     experiment : Experiment or None
         That of the path; its changes are recorded in the viewer's name.
+    at : int or None
+        The event after which the experiment is seen, on a page about the past.
     store : Store
         Holds the experiments.
     listed : function
@@ -144,6 +146,7 @@ class Visit:
     form: Mapping[str, str] = field(default_factory=dict)
     fields: tuple[tuple[str, str], ...] = ()
     experiment: Experiment | None = None
+    at: int | None = None
     listed: Callable[[], list[ExperimentSummary]] = list
     address: str = ""
     spend: Callable[[str, int], None] = lambda _what, _number: None
@@ -177,6 +180,11 @@ class Visit:
     def desk(self) -> Desk:
         """What operators see of the service and do with it."""
         return self.find_desk()
+
+    @property
+    def past_query(self) -> dict[str, str]:
+        """What addresses of the same moment have in their query."""
+        return {} if self.at is None else {"at": str(self.at)}
 
     @property
     def the(self) -> Experiment:

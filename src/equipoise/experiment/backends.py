@@ -384,6 +384,8 @@ class StoreBackend:
         else:  # at once, however long the log is; where events came meanwhile, the timeline may lack the last few
             state, status = self._standing()
             event = state.n_events
+        if last is None:  # alerts are of the present, and not in the log
+            status = dataclasses.replace(status, alerts=self.status().alerts)
         compared = {name: chosen[name] for name in ("control", "confidence")}
         changes = self.changes(MOST_CHANGES + 1, {"before": event + 1})
         metadata = state.configuration.metadata

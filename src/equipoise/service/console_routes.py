@@ -50,6 +50,8 @@ POLICY = (
 """What pages may load and do: only what the service itself sends, and nothing that stands in the page."""
 _N_THREADS, _MOST = 2, 34
 """Threads of the console, and most requests that run or wait for one."""
+_MOST_LONG, _LONG_SECONDS = 8, 600.0
+"""Most requests that run or wait on the thread for pages which may read a whole log, and how long one may take."""
 _FAILED_SECONDS = 0.3
 """How long it takes to refuse a key, right id or not."""
 _THEME_SECONDS = 365 * 24 * 3600
@@ -105,7 +107,8 @@ class Console:
         self._long_work = LongWork()
         self._threads = Threads("equipoise-console", _N_THREADS, _MOST)
         self._bundling = Threads("equipoise-bundle", 1, 64)
-        service.more_threads += [self._threads, self._bundling]
+        self._long_threads = Threads("equipoise-console-long", 1, _MOST_LONG)
+        service.more_threads += [self._threads, self._bundling, self._long_threads]
         self._bundle = self._bundling.shared(zipped_bundle)
         self._zipped_vega: bytes | None = None
 
@@ -149,6 +152,8 @@ class Console:
             exchange.route = "/console/sign-in"
             return await self._sign_in(request, dict(form), is_get)
         work = partial(self._visited, exchange, request, form, is_get)
+        if _takes_long(request):
+            return await self._long_threads.carry_out(work, seconds=_LONG_SECONDS)
         return await self._threads.carry_out(work, seconds=self._service.settings.wait_seconds)
 
     # On a thread of the console
@@ -223,6 +228,11 @@ class Console:
                 raise Refused(404, "there is nothing at this address")
             raise _unknown(name)  # as if there were no others
         experiment = None if name is None else self._experiment(name, key)
+        at, remember = None, self._memory.remember
+        if experiment is not None and row.has_past and "at" in request.query:
+            at = _event_in(request.query["at"])
+            experiment = experiment.as_of(at)
+            remember = partial(_remember_past, self._memory, at)
         return Visit(
             path=row.path,
             viewer=Viewer(key.name, key.role, key.experiment, key is OPEN),
@@ -233,11 +243,12 @@ class Console:
             form=sent,
             fields=form,
             experiment=experiment,
+            at=at,
             listed=partial(_listed, self._service, key),
             address=f"{'https' if request.is_secure else 'http'}://{request.host.decode('latin-1')}",
             spend=partial(_spend, self._service, key),
             open=lambda of: self._service.experiment(of, key),
-            remember=self._memory.remember,
+            remember=remember,
             begin_work=self._begin_work,
             find_work=lambda what, of: self._long_work.since(what, of.number),
             find_plans=lambda: self._service.plans,
@@ -285,7 +296,7 @@ class Console:
             visit,
             depth=len(request.path),
             here=request.here,
-            event=self._event(visit, page) if visit.viewer.reads else None,
+            event=self._event(visit, page) if visit.viewer.reads and visit.at is None else None,
             slots=slots,
             request_id=request.request_id,
             is_refresh=request.is_refresh,
@@ -497,6 +508,23 @@ def _require_same_origin(request: _Request) -> None:
         is_same = request.origin is not None and request.origin.partition(b"://")[2] == request.host
     if not is_same:
         raise NotAllowed("this form was not sent from a page of this service")
+
+
+def _takes_long(request: _Request) -> bool:
+    """Return whether a request may read a whole log: pages about the past, and reports to keep."""
+    is_report = request.path[-1] in (b"report.html", b"report.json")
+    return is_report or "at" in request.query or request.query.get("log") == "1"
+
+
+def _event_in(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 18 or not int(text):
+        raise InvalidInput.of("at", "must be the number of an event", text)
+    return int(text)
+
+
+def _remember_past(memory: Memory, at: int, what: str, experiment: Experiment, read: Callable[[], Any]) -> Any:
+    """Remember what was read of a view of the past apart from what was read of the present."""
+    return memory.remember(f"{what} as of {at}", experiment, read)
 
 
 def _fields(body: bytes, content_type: bytes) -> tuple[tuple[str, str], ...]:

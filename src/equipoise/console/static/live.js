@@ -75,7 +75,7 @@ async function turn() {
 }
 
 localTimes(document);
-asOf.textContent = clock(new Date());
+if (!("then" in asOf.dataset)) asOf.textContent = clock(new Date());
 if (body.dataset.liveUrl) {
   hold.hidden = false;
   hold.addEventListener("click", () => {
