@@ -247,7 +247,7 @@ def test_an_experiment_made_from_a_plan_keeps_it(flu: eq.Experiment) -> None:
     assert list(configuration.stopping) == settings["stopping"]
     kept = configuration.metadata["plan"]
     assert (kept["way"], kept["digest"]) == ("keep 90%", plan.digest)
-    assert configuration.metadata["outcome"] == plan.outcome
+    assert configuration.description.outcome == plan.outcome
     assert next(flu.events()).who == "Ada admin"
 
 
