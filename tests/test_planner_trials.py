@@ -349,3 +349,33 @@ def test_looks_are_evenly_spread_and_end_with_the_last_reward():
     assert (paths.arrived[:, -1] == paths.assigned[0, :, -1].sum(axis=-1)).all()
     assert (paths.open[:, :, -1] > 0).any(), "without a window, missing rewards are waited for"
     assert (paths.last_reward_seconds > 4.5 * DAY).all()
+
+
+@pytest.mark.parametrize("hold", [False, True])
+@pytest.mark.parametrize("rule", ["wait", "default", "drop"])
+def test_the_end_is_when_the_last_value_that_is_waited_for_counts(rule, hold):
+    window = 10 * DAY
+    rules = {
+        "wait": eq.WaitForReward(window_seconds=window, hold=hold),
+        "default": eq.DefaultReward(value=0.0, window_seconds=window, hold=hold),
+        "drop": eq.DropUnit(window_seconds=window, hold=hold),
+    }
+    world = new_world([0.3, 0.5], per_day=[20] * 5, delay=8 * HOUR, delay_spread=2.0, missing=0.1)
+    way = {"arms": ["a", "b"], "policy": eq.Uniform(), "missing": rules[rule]}
+    paths = play([world], [way], seed=3)
+    people = Population(world, seed=3)
+    told = [people.told_at(person, 0) for person in range(people.n_people)]  # the same under both arms
+    arrived, known = people.arrived / 1e6, np.array([np.nan if at is None else at / 1e6 for at in told])
+    late = known > arrived + window
+    assert late.any(), "some rewards come after their window"
+    in_time = ~late & ~np.isnan(known)
+    expected = {
+        "wait": np.nanmax(np.where(in_time & hold, arrived + window, known)),
+        "drop": (arrived + window if hold else known)[in_time].max(),
+        "default": arrived[-1] + window if hold or not in_time[-1] else None,
+    }
+    if expected["default"] is None:
+        counts = np.where(in_time, known, arrived + window)
+        replaced = known[late & (known <= arrived[-1] + window)]
+        expected["default"] = np.concatenate([counts, replaced]).max()
+    assert paths.last_reward_seconds[0, 0] == pytest.approx(expected[rule], abs=1e-5)

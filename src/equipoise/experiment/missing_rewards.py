@@ -39,6 +39,11 @@ class MissingReward(Value):
         return None if self.window_seconds is None else round(self.window_seconds * 1e6)
 
     @property
+    def gives_up(self) -> bool:
+        """Whether a unit is waited for no longer than its window: it is dropped then, or counts with a default value."""
+        return self._kind != unit_lifecycle.WAIT
+
+    @property
     def life(self) -> unit_lifecycle.Life:
         """The transitions of a unit under this rule."""
         return unit_lifecycle.LIVES[self._kind, self.late, self.hold]

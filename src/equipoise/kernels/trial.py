@@ -40,6 +40,7 @@ from equipoise.unit_lifecycle import (
     N_HELD,
     N_OVERDUE,
     NOTHING,
+    OVERDUE,
     REWARDED,
     WAITING,
 )
@@ -389,7 +390,10 @@ def play_trial(
     table: Table,
     looks: Looks,
 ) -> int:
-    """Play an experiment to the end, looking on the way; return when the last reward was told, in microseconds.
+    """Play an experiment to the end, looking on the way; return when a value last counted, in microseconds.
+
+    The end is when all rewards have come; or when the last window has passed, if units whose window has passed are
+    dropped or count with a default value. Nobody waits for the rewards that would come later.
 
     If `told` is not empty, it is when each person's reward would be told under any arm, and `order` sorts it.
     Arms, rewards and when they are told stay in `table`.
@@ -415,13 +419,17 @@ def play_trial(
     reserved, warm, n_rewards = 0.0, False, 0
     for k in range(share.size):
         reserved += share[k]
-    n_assigned, next_window, next_told, n_expected, passed, last_told = 0, 0, 0, 0, 0, 0
+    gives_up = setting.window < NEVER and lives.steps[WAITING, EXPIRED, 0] != OVERDUE
+    n_assigned, next_window, next_told, n_expected, passed, last_counted = 0, 0, 0, 0, 0, 0
     for i in range(n_people + 1):
         arrival = arrived[i] if i < n_people else NEVER
+        all_came = i == n_people or i >= setting.n_most
+        end_at = arrived[n_assigned - 1] + setting.window if gives_up and all_came and n_assigned > 0 else NEVER
         while True:
             # Let everything happen until the next look or the next arrival, whichever is first.
             looking = passed < looks.at.size and looks.at[passed] < arrival
             until = looks.at[passed] if looking else arrival
+            until = end_at if until >= NEVER else until
             while True:
                 passes_at, reward_at, person = NEVER, NEVER, -1
                 if next_window < n_assigned and setting.window < NEVER:
@@ -449,10 +457,12 @@ def play_trial(
                     else:
                         _pop(heap_at, heap_person, n_expected)
                         n_expected -= 1
-                    event, value, last_told = REWARDED, reward_of_person[person], reward_at
+                    event, value = REWARDED, reward_of_person[person]
                 arm = arm_of[person]
                 pulls_before, mean_before, std_before = pulls[arm], mean[arm], std[arm]
                 if _happen(event, person, value, world_mean, setting, lives, table):
+                    if min(passes_at, reward_at) <= end_at:
+                        last_counted = min(passes_at, reward_at)
                     n_rewards += pulls[arm] - pulls_before
                     if warm:
                         learn(arm, mean_before, std_before, pulls, mean, std, pooled, pooled_scalars)
@@ -460,7 +470,7 @@ def play_trial(
                 break
             _look(passed, setting, lives, table, looks)
             passed += 1
-        if i == n_people or i >= setting.n_most:
+        if all_came:
             continue
         arm, probability = -1, np.nan
         if even or pooling:
@@ -547,4 +557,4 @@ def play_trial(
     while passed < looks.at.size:
         _look(passed, setting, lives, table, looks)
         passed += 1
-    return last_told
+    return last_counted

@@ -119,6 +119,8 @@ class _Calendar:
     """Expected people until the end of each day, from 0 on."""
     wait: float
     """Days from a person to the reward that counts."""
+    last_wait: float
+    """Days from the last person to the end, when nothing more is waited for."""
     answers: FloatArray
     """Share of each arm's people whose reward counts."""
     missing: FloatArray
@@ -135,16 +137,18 @@ class _Calendar:
         if getattr(rule, "hold", False) and rule.window_seconds is not None:
             wait = rule.window_seconds
         wait += 0.5 * world.batch_seconds
+        last_wait = wait if rule.default is None else max(rule.window_seconds or 0.0, wait)
+        times = (wait / SECONDS_A_DAY, last_wait / SECONDS_A_DAY)
         good = world.mean if plan.is_yes_no else np.full(world.mean.size, 0.5)
         missing = good * world.missing_after_good + (1.0 - good) * world.missing_after_bad
         never = np.zeros_like(missing)
         if rule.window_seconds is not None:
             missing = 1.0 - (1.0 - missing) * _in_time(world, rule.window_seconds)
         if rule.default is not None:
-            return cls(people, wait / SECONDS_A_DAY, 1.0 - never, never, never)
+            return cls(people, *times, 1.0 - never, never, never)
         waits = rule.window_seconds is None
         left_out, waited_for = (never, missing) if waits else (missing, never)
-        return cls(people, wait / SECONDS_A_DAY, 1.0 - missing, left_out, waited_for)
+        return cls(people, *times, 1.0 - missing, left_out, waited_for)
 
     @property
     def total(self) -> float:
@@ -335,7 +339,7 @@ def _way(question: Question, place: int, shares: FloatArray, world: World, calen
     ended = calendar.days(stop) if math.isfinite(calendar.days(stop)) else calendar.people.size - 1.0
     cost = None
     if question.cost_per_person is not None or question.cost_per_day is not None:
-        until = days if math.isfinite(days) else ended + calendar.wait
+        until = days if math.isfinite(days) else ended + calendar.last_wait
         cost = _exactly((question.cost_per_person or 0.0) * stop + (question.cost_per_day or 0.0) * until)
     return WayForecast(
         name=question.ways[place],
@@ -346,7 +350,7 @@ def _way(question: Question, place: int, shares: FloatArray, world: World, calen
         chance=Mean(float(is_in_time), 0.0),
         days_for_sure=math.nan,
         last_person_day=_exactly(ended),
-        last_reward_day=_exactly(ended + calendar.wait),
+        last_reward_day=_exactly(ended + calendar.last_wait),
         stop_people=_exactly(stop),
         gain_per_100=_exactly(100.0 * per_person),
         gain=_exactly(stop * per_person),

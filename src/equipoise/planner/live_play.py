@@ -64,8 +64,18 @@ class LivePlay:
 
     @property
     def is_over(self) -> bool:
-        """Whether everybody has come and every answer that will ever come is told."""
-        return len(self.arms) == self._n_people and not self._expected
+        """Whether everybody has come and every answer that is waited for is told."""
+        if len(self.arms) < self._n_people or not self._expected:
+            return len(self.arms) == self._n_people
+        return self._end is not None and self._expected[0][0] > self._end
+
+    @property
+    def _end(self) -> int | None:
+        """When the last window passes; None if answers are waited for all the same, or nobody comes."""
+        rule = self.experiment.configuration.missing
+        if rule.window_microseconds is None or not rule.gives_up or not self._n_people:
+            return None
+        return int(self.people.arrived[self._n_people - 1]) + rule.window_microseconds
 
     def play_until(self, at: int, *, together: bool = False) -> None:
         """Let everything happen until a time, in microseconds from the start."""
@@ -92,14 +102,15 @@ class LivePlay:
         self.experiment.settle()
 
     def play(self) -> None:
-        """Let everything happen that will ever happen."""
+        """Let everything happen until the end: until all answers have come, or the last window has passed."""
+        end = self._end
         while not self.is_over:
             arrival = self._next_arrival()
             upcoming = [one for one in (arrival, self._expected[0][0] if self._expected else None) if one is not None]
-            self.play_until(max(upcoming))
+            self.play_until(max(upcoming) if end is None else min(max(upcoming), end))
         window = self.experiment.configuration.missing.window_microseconds
-        if window is not None and self.people.n_people:
-            self.clock.turn_to(int(self.people.arrived[-1]) + window)
+        if window is not None and self._n_people:
+            self.clock.turn_to(int(self.people.arrived[self._n_people - 1]) + window)
         self.experiment.settle()
 
     def _next_arrival(self) -> int | None:

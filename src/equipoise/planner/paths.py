@@ -62,7 +62,7 @@ class Paths:
     most_lost: FloatArray
     """(W, R, L) What choosing the arm with the best mean can cost at most; NaN while unknown, or not asked for."""
     last_reward_seconds: FloatArray
-    """(W, R) When the last reward came."""
+    """(W, R) When the last reward or default value counted."""
 
     @property
     def n_replications(self) -> int:
