@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import equipoise as eq
 from equipoise.planner import parse_plan
+from equipoise.planner.guesses import plain_duration
 from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.population import Population
 from equipoise.service.api_keys import create_key
@@ -77,8 +78,20 @@ def guesses(values):
     return values | ranges.filter(lambda ends: ends[0] < ends[2]).map(tuple)
 
 
+
+
+def in_seconds(given):
+    return tuple(map(plain_duration, given)) if isinstance(given, tuple) else plain_duration(given)
+
+
+def seconds(low, high):
+    return st.floats(low, high).map(plain_duration)
+
+
 delays = (
-    st.sampled_from([None, "at once"]) | guesses(st.floats(1, 5e4)) | st.tuples(st.floats(1, 5e4), st.floats(6e4, 1e6))
+    st.sampled_from([None, "at once", "8h, 2 days"])
+    | guesses(st.floats(1, 5e4)).map(in_seconds)
+    | st.tuples(seconds(1, 5e4), seconds(6e4, 1e6))
 )
 dates = st.dates(datetime.date(2026, 1, 1), datetime.date(2030, 1, 1))
 
@@ -107,7 +120,7 @@ def plans(draw):
         days=draw(st.integers(30, 200)),
         most=draw(st.none() | st.integers(1, 10_000)),
         weekdays=draw(st.none() | st.lists(st.floats(0.1, 2), min_size=7, max_size=7)),
-        ramp=draw(st.none() | st.floats(1, 1e6)),
+        ramp=draw(st.none() | seconds(1, 1e6)),
         exact=draw(st.booleans()),
     )
     rules = [eq.WaitForReward(), eq.DropUnit(window_seconds=172_800, hold=True, late="count")]

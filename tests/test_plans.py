@@ -373,8 +373,21 @@ WRONG = [
     ),
     (
         {"rewards": {"delay": "soon"}},
-        "rewards.delay must be a duration such as 8h, or a median and nine_of_ten such as (8h, 2 days); got 'soon'",
+        "rewards.delay must be a duration such as 8h, or a median and nine_of_ten such as 8h, 2 days; got 'soon'",
     ),
+    (
+        {"rewards": {"delay": 7}},
+        "rewards.delay must be a duration such as 8h, or a median and nine_of_ten such as 8h, 2 days; got 7\n"
+        'hint: write "7 days", or "7 seconds"',
+    ),
+    (
+        {"rewards": {"delay": {"median": "8h", "nine_of_ten": "2"}}},
+        "rewards.delay.nine_of_ten must be a guess such as 8h, or a range that is 8 in 10 sure such as 6h to 10h; "
+        "got '2'\nhint: write \"2 days\", or \"2 seconds\"",
+    ),
+    ({"rewards": {"rule": "drop", "window": 10}}, "rewards.window must be a duration with its unit..."),
+    ({"people": {"per_day": 96, "days": 30, "ramp": "4"}}, "people.ramp must be a duration with its unit..."),
+    ({"rewards": {"rule": "default"}}, "rewards.value and window are missing; the rule default needs both"),
     ({"rewards": {"missing": "105%"}}, "rewards.missing must be from 0 to 1; got '105%'"),
     ({"rewards": {"missing": 1}}, "rewards.missing must be less than 100%: no reward would ever be known; got 1.0"),
     (

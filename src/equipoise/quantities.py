@@ -106,8 +106,10 @@ def spread_of_rate(rate: float) -> float:
     return math.sqrt(rate * (1.0 - rate))
 
 
-def duration_seconds(value: Any, parameter: str = "duration") -> float:
+def duration_seconds(value: Any, parameter: str = "duration", *, needs_unit: bool = False) -> float:
     """Return a duration in seconds from text with units, a number of seconds, or a timedelta.
+
+    With `needs_unit` a number alone is refused, unless it is 0: whoever writes 7 may mean days.
 
     Examples
     --------
@@ -119,12 +121,23 @@ def duration_seconds(value: Any, parameter: str = "duration") -> float:
     Traceback (most recent call last):
     ...
     equipoise.errors.InvalidInput: window must be a duration such as 7 days, 36h or 90 (seconds); got '2 moons'
+    >>> duration_seconds(7, "delay", needs_unit=True)
+    Traceback (most recent call last):
+    ...
+    equipoise.errors.InvalidInput: delay must be a duration with its unit, such as 8h or 7 days; got 7
+    hint: write "7 days", or "7 seconds"
     """
+    if needs_unit:
+        bare = _number(value)
+        if bare:
+            hint = f'write "{bare:g} days", or "{bare:g} seconds"'
+            raise InvalidInput.of(parameter, "must be a duration with its unit, such as 8h or 7 days", value, hint=hint)
     if isinstance(value, timedelta):
         return value.total_seconds()
     seconds = _seconds(value) if isinstance(value, str) else _number(value)
     if seconds is None:
-        raise InvalidInput.of(parameter, "must be a duration such as 7 days, 36h or 90 (seconds)", value)
+        examples = "8h or 7 days" if needs_unit else "7 days, 36h or 90 (seconds)"
+        raise InvalidInput.of(parameter, f"must be a duration such as {examples}", value)
     return seconds
 
 

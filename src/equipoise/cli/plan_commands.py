@@ -48,7 +48,18 @@ def plan(
         str | None, option("--missing", "Rewards", "X", "Share of people without a reward, as 5%.")
     ] = None,
     window: Annotated[
-        str | None, option("--window", "Rewards", "TIME", "Units without a reward are dropped after this time.")
+        str | None, option("--window", "Rewards", "TIME", "How long a reward is waited for, as 10 days.")
+    ] = None,
+    rule: Annotated[
+        str | None,
+        option("--rule", "Rewards", "RULE", "After the window: drop (the default), default (count a value) or wait."),
+    ] = None,
+    value: Annotated[
+        float | None, option("--default", "Rewards", "X", "The value that the rule default counts.")
+    ] = None,
+    hold: Annotated[bool, option("--hold", "Rewards", None, "Count no reward before the window has passed.")] = False,
+    late: Annotated[
+        str | None, option("--late", "Rewards", "WHAT", "Rewards after the window: count or ignore.")
     ] = None,
     precision: Annotated[
         str | None, option("--precision", "Goals", "X", "Every arm known to within X, at all times together.")
@@ -116,10 +127,13 @@ def plan(
         "start": start,
         "until": until,
         "days": days,
-        "delay": _delay(delay),
+        "delay": delay,
         "missing": missing,
-        "rule": None if window is None else "drop",
+        "rule": rule,
+        "value": value,
         "window": window,
+        "hold": hold or None,
+        "late": late,
         "precision": precision,
         "margin": margin,
         "by": by,
@@ -168,10 +182,20 @@ def _plan(file: Path | None, given: dict[str, Any], from_experiment: str | None,
                 "there is nothing to plan",
                 hint="give a PLAN.toml, or options such as --rates 10%,12%,14% --people 3000 --precision 0.05",
             )
-        return plan_from_options(**given)
+        return plan_from_options(**given | _rule(given, None))
     if file is not None:
-        return plan_with_options(read_plan(file), **given)
-    return plan_with_options(Plan.from_experiment(open_experiment(store, str(from_experiment), key)), **given)
+        found = read_plan(file)
+    else:
+        found = Plan.from_experiment(open_experiment(store, str(from_experiment), key))
+    return plan_with_options(found, **given | _rule(given, found))
+
+
+def _rule(given: dict[str, Any], plan: "Plan | None") -> dict[str, Any]:
+    """Return the rule for missing rewards, if the options mean one that they do not name."""
+    from equipoise.planner.plan_options import rule_of_options
+
+    rule = rule_of_options(given, plan)
+    return {} if rule is None else {"rule": rule}
 
 
 def _forecast(plan: "Plan", formula: bool, quiet: bool, settings: dict[str, Any]) -> "Forecast":
@@ -207,14 +231,6 @@ def _print(forecast: "Forecast", form: str) -> None:
         terminal.print_csv(list(rows[0]), [list(row.values()) for row in rows])
     else:
         print_lines(forecast_lines(forecast))
-
-
-def _delay(text: str | None) -> Any:
-    """Return one duration, or the median and the one that 9 in 10 stay below."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _range(text: str | None) -> tuple[float | None, float | None] | None:

@@ -190,7 +190,8 @@ def missing_rule(table: Mapping[str, Any]) -> MissingReward:
     for key in values:
         if key not in fields:
             raise InvalidInput.of(key, f"must be left out: the rule {rule} takes none", values[key])
-    for key, field in fields.items():
-        if key not in values and field.default is dataclasses.MISSING:
-            raise InvalidInput.of(key, f"is missing; the rule {rule} needs it")
+    missing = [key for key, field in fields.items() if key not in values and field.default is dataclasses.MISSING]
+    if missing:
+        words = "is missing" if len(missing) == 1 else "and window are missing"
+        raise InvalidInput.of(missing[0], f"{words}; the rule {rule} needs {'it' if len(missing) == 1 else 'both'}")
     return kind(**values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise.planner.guesses import SHARE, Guess
@@ -107,14 +108,10 @@ def _people(plan: Plan) -> str:
         busy = ", ".join(f"{day} {one:g}" for day, one in zip(_WEEKDAYS, people.weekdays, strict=True))
         words.append(f"days of the week compared with each other: {busy}")
     if people.ramp:
-        words.append(f"all of them only after {_duration(people.ramp)}")
+        words.append(f"all of them only after {duration_text(people.ramp.total_seconds())}")
     if people.exact:
         words.append("exactly so many, evenly over the day")
     return "; ".join(words)
-
-
-def _duration(value: Any) -> str:
-    return duration_text(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _delay(delay: Delay) -> str:
@@ -149,7 +146,9 @@ def _drift(plan: Plan) -> str:
     if drift.per_week:
         words.append(f"all rewards change by {drift.per_week:+g} a week")
     if drift.step:
-        words.append(f"they jump by {drift.step:+g} on {drift.step_on}")
+        on = drift.step_on
+        when = f"on {on}" if isinstance(on, date) else f"after {duration_text(on.total_seconds())}"
+        words.append(f"they jump by {drift.step:+g} {when}")
     return "; ".join(words)
 
 

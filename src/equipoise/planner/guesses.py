@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from statistics import NormalDist
 from typing import Any, NamedTuple, cast
 
@@ -165,11 +166,13 @@ class Guess:
         hint: turn them round: 0.4 to 0.6
         """
         try:
-            places = zip(_NAMES, _given(given, scale), strict=True)
-            value, low, high = (None if one is None else _number(part, one) for part, one in places)
+            places = zip(_NAMES, _given(given), strict=True)
+            is_read = isinstance(given, Guess)
+            read = _duration if scale.is_duration and not is_read else _number
+            value, low, high = (None if one is None else read(part, one) for part, one in places)
         except InvalidInput as error:
             if error.parameter[0] in _NAMES:
-                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given) from None
+                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given, hint=error.hint) from None
             raise error.within(name) from None
         if value is None and low is None and high is None:
             raise InvalidInput.of(name, _FORMS.format(*scale.examples), given)
@@ -234,28 +237,30 @@ class Guess:
         return Guess(self.value * factor, low, high, self.scale)
 
     def plain(self) -> Any:
-        """Return the guess as a number or as a table; durations in words if those say them exactly."""
+        """Return the guess as a number or as a table; durations as text with their unit."""
         if self.low is None or self.high is None:
             return self._plain(self.value)
         return {"guess": self._plain(self.value), "low": self._plain(self.low), "high": self._plain(self.high)}
 
     def _plain(self, value: float) -> float | str:
-        return plain_duration(value) if self.scale.is_duration else value
+        return plain_duration(value) if self.scale.is_duration and value else value
 
 
 _NAMES = ("guess", "low", "high")
 
 
-def plain_duration(seconds: float) -> float | str:
-    """Return a duration in words if they say it exactly, otherwise in seconds.
+def plain_duration(seconds: float) -> str:
+    """Return a duration as text from which exactly the same is read.
 
     Examples
     --------
     >>> plain_duration(28_800), plain_duration(0.1 + 0.2)
-    ('8 hours', 0.30000000000000004)
+    ('8 hours', '0.30000000000000004 seconds')
     """
     text = quantities.duration_text(seconds)
-    return text if "e" not in text.split()[0] and quantities.duration_seconds(text) == seconds else seconds
+    if "e" not in text.split()[0] and quantities.duration_seconds(text) == seconds:
+        return text
+    return f"{Decimal(repr(float(seconds))):f} seconds"
 
 
 def _parts(text: str) -> tuple[Any, Any, Any]:
@@ -284,16 +289,15 @@ def _number(name: str, given: Any) -> float:
             raise error from None
 
 
-def _given(given: Any, scale: Scale) -> tuple[Any, Any, Any]:
+def _duration(name: str, given: Any) -> float:
+    return quantities.duration_seconds(given, name, needs_unit=True)
+
+
+def _given(given: Any) -> tuple[Any, Any, Any]:
     if isinstance(given, Guess):
         return given.value, given.low, given.high
     if isinstance(given, str):
-        parts = _parts(given)
-        if scale.is_duration:
-            names = zip(_NAMES, parts, strict=True)
-            middle, low, high = (None if one is None else quantities.duration_seconds(one, name) for name, one in names)
-            return middle, low, high
-        return parts
+        return _parts(given)
     if isinstance(given, Mapping):
         unknown = [key for key in given if key not in _NAMES]
         if unknown:

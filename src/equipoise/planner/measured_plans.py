@@ -15,7 +15,7 @@ import numpy as np
 from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, TooFewRewards
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision
-from equipoise.planner.guesses import ANY, POSITIVE, SHARE, Guess
+from equipoise.planner.guesses import ANY, DURATION, POSITIVE, SHARE, Guess
 from equipoise.planner.plan import Plan
 from equipoise.planner.plan_parts import DAY
 from equipoise.planner.planned_arms import Delay, PlannedArm, scale_of
@@ -230,7 +230,8 @@ def _delay_and_missing(configuration: Configuration, rows: _Rows) -> tuple[Delay
     if last < _AT_ONCE:
         return None, share
     median = max(median, 1e-3)
-    return Delay(median=median, nine_of_ten=last if last > median else None), share
+    nine_of_ten = Guess(last, scale=DURATION) if last > median else None
+    return Delay(median=Guess(median, scale=DURATION), nine_of_ten=nine_of_ten), share
 
 
 def _goals(configuration: Configuration) -> Goals:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from equipoise.errors import InvalidInput
-from equipoise.experiment.missing_rewards import MissingReward
+from equipoise.experiment.missing_rewards import DefaultReward, MissingReward
 from equipoise.planner.measured_plans import AS_NOW
 from equipoise.planner.plan import Plan
 from equipoise.planner.plan_file import on_top_of
 from equipoise.planner.planned_ways import ways_of
 
 _PEOPLE = ("per_day", "weekdays", "ramp", "start", "until", "days", "exact")
-_REWARDS = ("delay", "missing", "missing_ratio", "window", "hold", "late", "batches", "rounded_to", "direction")
+_REWARDS = ("delay", "missing", "missing_ratio", "window", "value", "hold", "late", "batches", "rounded_to", "direction")
 _GOALS = ("precision", "precision_of", "margin", "deadline", "by", "failure_probability")
 _WAYS = (
     *("weights", "information_kept", "information_about", "smallest_difference", "policies"),
@@ -113,6 +113,16 @@ def _plan(given: dict[str, Any]) -> Plan:
     return Plan(arms=arms, **_tables(given))
 
 
+def rule_of_options(given: Mapping[str, Any], plan: Plan | None) -> str | None:
+    """Return the rule that `window` and `value` mean if none is named: drop, or default; None if the plan's stays."""
+    now = None if plan is None else plan.rewards.rule
+    if "rule" in given:
+        return str(given["rule"])
+    if "value" in given:
+        return None if isinstance(now, DefaultReward) else "default"
+    return "drop" if "window" in given and (now is None or now.window_seconds is None) else None
+
+
 def _tables(given: dict[str, Any]) -> dict[str, Any]:
     """Return all that options say but the arms."""
     if "ways" in given:
@@ -129,9 +139,7 @@ def _tables(given: dict[str, Any]) -> dict[str, Any]:
     for option, name in (("reward_range", "range"), ("reward_cap", "cap"), ("rule", "rule")):
         if option in given:
             rewards[name] = given[option]
-    if "window" in rewards and "rule" not in rewards:
-        rewards["rule"] = "wait"
-    if isinstance(rewards.get("rule"), MissingReward) and not {"window", "hold", "late"} & set(rewards):
+    if isinstance(rewards.get("rule"), MissingReward) and not {"window", "value", "hold", "late"} & set(rewards):
         rewards["rule"] = given["rule"]
     return {"rewards": rewards} | tables | _some(given, _WHOLE)
 

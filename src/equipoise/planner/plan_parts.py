@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from types import NoneType
 from typing import Any, Self, cast
 
 from equipoise import checks, quantities
 from equipoise.errors import InvalidInput, UnknownName, within
-from equipoise.planner.guesses import Guess
+from equipoise.planner.guesses import Guess, plain_duration
 
 DAY = 86_400.0
 
@@ -55,9 +55,11 @@ class Part:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a plan as plain data; dates stay dates."""
+    """Return a value of a plan as plain data; dates stay dates, durations become text."""
     if isinstance(value, Guess):
         return value.plain()
+    if isinstance(value, timedelta):
+        return plain_duration(value.total_seconds())
     if isinstance(value, Part):
         return value.table()
     return [plain(one) for one in value] if isinstance(value, tuple) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,8 +122,8 @@ def missing_by_outcome(share: float, ratio: float, good: float) -> tuple[float, 
 
 def _step_at(plan: Plan) -> float:
     on = plan.drift.step_on
-    if on is None or isinstance(on, float):
-        return on or 0.0
+    if on is None or isinstance(on, timedelta):
+        return 0.0 if on is None else on.total_seconds()
     return float((on - plan.people.first_day).days) * DAY
 
 

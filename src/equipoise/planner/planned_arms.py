@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,6 +15,10 @@ from equipoise.planner.guesses import ANY, DURATION, POSITIVE, SHARE, Guess, Sca
 from equipoise.planner.plan_parts import Part, check_keys
 
 
+_COMMA = re.compile(r",(?!\d{3}(?!\d))")
+"""A comma between a median and nine_of_ten, not between thousands."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delay(Part):
     """How long a reward takes: the median, and the time after which nine of ten that come at all are there.
@@ -23,7 +28,7 @@ class Delay(Part):
     Parameters
     ----------
     median, nine_of_ten : duration or Guess
-        "8h", "2 days", a number of seconds, a guess with a range such as "6h to 10h", or "at once".
+        "8h", "2 days", a guess with a range such as "6h to 10h", or "at once".
 
     Examples
     --------
@@ -55,12 +60,15 @@ class Delay(Part):
                     raise InvalidInput.of("median", "is missing: a delay has a median, and perhaps nine_of_ten")
                 check_keys(given, cls.keys())
                 return cls(**given)
+            if isinstance(given, str):
+                parts = [part.strip() for part in _COMMA.split(given)]
+                given = tuple(parts) if len(parts) == 2 else given
             if isinstance(given, (list, tuple)) and len(given) == 2:
                 return cls(median=given[0], nine_of_ten=given[1])
         try:
             return cls(median=given)
         except InvalidInput as error:
-            expected = "must be a duration such as 8h, or a median and nine_of_ten such as (8h, 2 days)"
+            expected = "must be a duration such as 8h, or a median and nine_of_ten such as 8h, 2 days"
             raise InvalidInput.of(name, expected, given, hint=error.hint) from None
 
 

@@ -99,8 +99,9 @@ class People(Part):
                 "per_day", "is missing", hint="say how many people come a day, or most: how many in all"
             )
         if self.ramp is not None:
-            ramp = quantities.duration_seconds(self.ramp, "ramp")
-            self._set(ramp=checks.number_between("ramp", ramp, 0, LONGEST_DAYS * DAY, open_low=True))
+            ramp = quantities.duration_seconds(self.ramp, "ramp", needs_unit=True)
+            ramp = checks.number_between("ramp", ramp, 0, LONGEST_DAYS * DAY, open_low=True)
+            self._set(ramp=timedelta(seconds=ramp))
         if self.weekdays is not None:
             factors = checks.non_negative("weekdays", self.weekdays)
             if factors.size != WEEK or not factors.any():
@@ -208,7 +209,7 @@ class People(Part):
             factors = np.array(self.weekdays)
             found *= (factors / factors.mean())[(self.first_day.weekday() + np.arange(days)) % WEEK]
         if self.ramp is not None:
-            found *= np.minimum((np.arange(days) + 0.5) * DAY / self.ramp, 1.0)
+            found *= np.minimum((np.arange(days) + 0.5) * DAY / self.ramp.total_seconds(), 1.0)
         return found
 
     def slower(self, factor: float) -> People:

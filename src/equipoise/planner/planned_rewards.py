@@ -6,7 +6,7 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Self
 
 from equipoise import checks, quantities
@@ -30,8 +30,8 @@ class Rewards(Part):
     Parameters
     ----------
     delay : Delay, duration or pair, optional
-        How long until a reward is known: "8h", a median and nine of ten as in ``("8h", "2 days")``, or a `Delay`. At
-        once by default.
+        How long until a reward is known: "8h", a median and nine of ten as in "8h, 2 days" or ``("8h", "2 days")``, or
+        a `Delay`. At once by default. Every duration of a plan has its unit.
     missing : Guess, default 0
         The share of people whose reward never comes.
     missing_ratio : Guess, default 1
@@ -86,6 +86,8 @@ class Rewards(Part):
             table |= rule
         elif rule:
             with within("rewards", names=_RULE_NAMES):
+                if "window" in rule:
+                    rule["window"] = quantities.duration_seconds(rule["window"], "window", needs_unit=True)
                 table["rule"] = missing_rule(rule)
         return cls(**table)
 
@@ -212,8 +214,8 @@ class Drift(Part):
                 self._set(step_on=self._instant(self.step_on))
 
     @staticmethod
-    def _instant(given: Any) -> date | float:
+    def _instant(given: Any) -> date | timedelta:
         if isinstance(given, date) or (isinstance(given, str) and re.match(r"\d{4}-", given)):
             return checked_date("step_on", given)
-        seconds = quantities.duration_seconds(given, "step_on")
-        return checks.number_between("step_on", seconds, 0, LONGEST_DAYS * DAY)
+        seconds = quantities.duration_seconds(given, "step_on", needs_unit=True)
+        return timedelta(seconds=checks.number_between("step_on", seconds, 0, LONGEST_DAYS * DAY))

@@ -558,9 +558,9 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         if question.late >= 0.005:
             options.append("wait longer for rewards ({late} of {hundred} come after their window)")
             parts |= {"late": whole(100 * question.late), "hundred": Part("100", 100)}
-        options += ["see to it that fewer rewards are missing", "count a default value for those that are"]
+        options += ["see to it that fewer rewards are missing", "count a default value for those that are (rule 'default')"]
     if found.open >= 0.1:
-        options += ["give rewards a window", "count a default value for those that never come"]
+        options += ["give rewards a window", "count a default value for those that never come (rule 'default')"]
     if found.later_days is not None and question.deadline_days is not None:
         when = question.date_of(found.later_days)
         sure, of = out_of(question.sureness)
