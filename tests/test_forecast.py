@@ -151,8 +151,25 @@ def test_luck_alone_is_told_apart_from_guesses():
 
 def test_round_precisions_are_the_next_coarser_ones():
     assert [round_up(width) for width in (0.011, 0.016, 0.021, 0.049, 0.051, 0.08, 1.0)] == [
-        *(0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 1.0)
+        *(0.012, 0.02, 0.025, 0.05, 0.06, 0.08, 1.0)
     ]
+
+
+def test_the_goal_itself_is_offered_if_it_is_the_finest_that_enough_reach():
+    given = {"noise": np.linspace(2.9, 3.1, 40), "shares": [[0.5, 0.5]]}
+    reached = 3.1 / math.sqrt(2000)
+    assert round_up(reached) > 1.001 * reached, "no round half-width is as fine"
+    found = forecast({"precision": 1.001 * reached}, **given)
+    assert found.stopping[0].precision == 1.001 * reached
+
+
+def test_the_best_is_never_rounded_onto_a_goal_out_of_reach():
+    for above in (1.0001, 1.01):
+        goal = float(f"{2.0 / math.sqrt(2000):.2g}")
+        noise = goal * above * math.sqrt(2000)
+        found = forecast({"precision": goal}, noise=noise, shares=[[0.5, 0.5]])
+        said = next(one for one in found.recommendation() if one.about == "closest")
+        assert goal < said.numbers["reached"] == pytest.approx(goal * above, rel=3e-3)
 
 
 def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
@@ -160,7 +177,7 @@ def test_the_precision_offered_is_the_finest_round_one_that_enough_reach():
     for choice, share in zip(found.stopping, (0.5, 0.25), strict=True):
         widths = np.linspace(1.0, 3.0, 40) / math.sqrt(4000 * share)
         assert (widths <= choice.precision).mean() >= 0.8
-        finer = [1.5, 2, 3, 5, 7]
+        finer = [1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9]
         next_finer = max(
             one * 10.0**-k for one in [1, *finer] for k in (1, 2, 3) if one * 10.0**-k < 0.999 * choice.precision
         )
@@ -289,9 +306,44 @@ def test_formulas_follow_the_delay_the_missing_and_the_calendar():
     assert late.last_reward_day.median == pytest.approx(late.days.median + 3.0)
 
 
+def test_formulas_never_exceed_what_rewards_in_their_range_allow():
+    for people in (1, 2, 10):
+        found = plan(people=people, goals=None).formulas()
+        assert max(way.widest.median for way in found.ways.values()) <= 0.7
+
+
+def test_the_factor_of_people_by_formula_is_enough():
+    # Intervals are narrowest at the number of people that is planned, so it is not exact.
+    for people, goal in ((2, 0.4), (40, 0.2), (500, 0.03)):
+        found = plan(people=people, goals=goal).formulas()
+        assert found.equal_shares.chance.value == 0.0
+        factor = found.alternatives.people_factor
+        assert factor > 1
+        way = found.alternatives.way
+        assert plan(people=math.ceil(1.001 * factor * people), goals=goal).formulas().ways[way].chance.value == 1.0
+        assert plan(people=math.floor(0.8 * factor * people), goals=goal).formulas().ways[way].chance.value == 0.0
+
+
+def test_too_few_people_are_told_that_nothing_will_be_learnt():
+    for found in (plan(people=10, goals=None).formulas(), plan(people=10, goals=None).simulate(replications=4)):
+        first, enough, _ = found.recommendation()
+        assert first.numbers["people"] == 10 and first.numbers["widest"] > 0.4, "and no way is recommended"
+        more = plan(people=enough.numbers["enough"], goals=None).formulas()
+        assert more.equal_shares.widest.median == pytest.approx(enough.numbers["useful"], rel=0.1)
+
+
+def test_the_limit_of_the_plan_is_declared_where_no_number_of_people_suffices():
+    few = {"most_people": 4000, "precision": 0.06, "sureness": 0.5}
+    found = forecast(few, noise=np.linspace(1.0, 3.4, 40), shares=[[0.5, 0.5]])
+    assert found.stopping[0].budget is None
+    said = next(one for one in found.recommendation() if one.about == "declare")
+    assert said.numbers["budget"] == 4000 and "at most 4,000 people" in said.text
+
+
 def test_formulas_know_when_numbers_stay_provisional():
     """Rewards that come after the window are left out; those that never come are waited for without one."""
     late = plan(rewards={"delay": ("1 day", "3 days"), "rule": eq.DropUnit(window_seconds=259_200)}).formulas()
+    assert late.recommendation()[0].about == "provisional", "the cause leads"
     waited_for = plan(rewards={"missing": "5%"}).formulas()
     many = "are missing, 10 of 100 where at most 5 may be"
     for found, why in ((late, many), (waited_for, "never come and are waited for")):

@@ -49,13 +49,15 @@ def forecast_by_formula(plan: Plan) -> Forecast:
     question = question_of(plan)
     world, _ = plan.world(None)
     calendar = _Calendar.of(plan, world)
-    ways, settings = {}, []
+    ways, settings, needed = {}, [], {}
     for place, way in enumerate(plan.ways):
         shares = _shares(SimulatedWay.of(plan.settings(way)), world)
         if shares is None:
             continue
         settings.append(place)
         ways[way.label] = _way(question, place, shares, world, calendar)
+        if question.precision is not None:
+            needed[way.label] = _needed(question, shares * calendar.answers, world) / calendar.in_time(question)
     equal = settings.index(question.equal_shares)
     question = replace(
         question, ways=tuple(ways), settings=tuple(question.settings[place] for place in settings), equal_shares=equal
@@ -64,14 +66,26 @@ def forecast_by_formula(plan: Plan) -> Forecast:
         question=question,
         ways=ways,
         replications=0,
-        alternatives=_alternatives(question, ways, _stays_provisional(question, world, calendar), calendar),
+        alternatives=_alternatives(question, ways, needed, _stays_provisional(question, world, calendar), calendar),
         by_formula=True,
         plan=plan,
     )
 
 
+def people_for(plan: Plan, half_width: float) -> float:
+    """Return about how many people it takes to know every arm to a half-width with equal shares; inf if none do."""
+    question = replace(question_of(plan), precision=half_width, precision_of="arms", margin=None)
+    world, _ = plan.world(None)
+    equal = _shares(SimulatedWay.of(plan.settings(plan.ways[question.equal_shares])), world)
+    return math.inf if equal is None else _needed(question, equal * _Calendar.of(plan, world).answers, world)
+
+
 def _alternatives(
-    question: Question, ways: dict[str, WayForecast], stays_provisional: tuple[bool, bool], calendar: _Calendar
+    question: Question,
+    ways: dict[str, WayForecast],
+    needed: dict[str, float],
+    stays_provisional: tuple[bool, bool],
+    calendar: _Calendar,
 ) -> Alternatives | None:
     """Return what would bring a precision within reach, or None where some way reaches it."""
     if not question.has_goal or any(way.chance.value > 0 for way in ways.values()):
@@ -89,10 +103,11 @@ def _alternatives(
         share = float(calendar.missing.max()) if missing else None
         return Alternatives(way=best.name, reached=width, missing=missing, open=is_open, missing_share=share)
     arms, width = fewer_arms(len(question.arms), reached, question.precision, 1.0 - question.confidence)
+    factor = needed[best.name]
     return Alternatives(
         way=best.name,
         reached=reached,
-        people_factor=(reached / question.precision) ** 2,
+        people_factor=factor if 1.0 < factor < math.inf else None,
         arms=arms,
         arms_half_width=width,
         precision=round_up(reached),
@@ -154,6 +169,11 @@ class _Calendar:
     def total(self) -> float:
         """People until the end."""
         return float(self.people[-1])
+
+    def in_time(self, question: Question) -> float:
+        """Return how many have come whose reward is known by the deadline."""
+        limit = question.deadline_days
+        return self.total if limit is None else self.people_by(max(limit - self.wait, 0.0))
 
     def days(self, people: float) -> float:
         """Return after how many days so many have come; inf if never."""
@@ -225,10 +245,17 @@ def _tails(world: World) -> tuple[FloatArray, FloatArray]:
     return skewness, kurtosis
 
 
-def _widest(widths: FloatArray, errors: FloatArray) -> float:
+def _possible(question: Question, world: World) -> float:
+    """Return the widest half-width that rewards in their range allow."""
+    ends = [math.inf if end is None else float(np.abs(world.mean - end).max()) for end in question.reward_range or ()]
+    return max(ends, default=math.inf)
+
+
+def _widest(widths: FloatArray, errors: FloatArray, possible: float = math.inf) -> float:
     """Return the median of the widest of some half-widths, each known up to a relative standard error.
 
-    Spreads are estimates, so the widest of several intervals is wider than each is expected to be.
+    Spreads are estimates, so the widest of several intervals is wider than each is expected to be, up to what is
+    possible.
 
     Examples
     --------
@@ -245,7 +272,7 @@ def _widest(widths: FloatArray, errors: FloatArray) -> float:
         for width, error in zip(widths.tolist(), errors.tolist(), strict=True):
             chance *= _NORMAL.cdf((middle / width - 1.0) / max(error, 1e-12))
         low, high = (middle, high) if chance < 0.5 else (low, middle)
-    return high
+    return min(high, possible)
 
 
 def _spread_errors(counted: FloatArray, world: World) -> FloatArray:
@@ -279,7 +306,9 @@ def _difference_widths(question: Question, counted: FloatArray, world: World) ->
 def _widest_for_goal(question: Question, counted: FloatArray, world: World) -> float:
     """Return the widest half-width that the goal reads."""
     if question.precision_of == "arms":
-        return _widest(_half_widths(question, counted, world), _spread_errors(counted, world))
+        return _widest(
+            _half_widths(question, counted, world), _spread_errors(counted, world), _possible(question, world)
+        )
     return max(_difference_widths(question, counted, world).values(), default=math.inf)
 
 
@@ -323,7 +352,7 @@ def _way(question: Question, place: int, shares: FloatArray, world: World, calen
         days, people = calendar.people.size - 1 + calendar.wait, calendar.total
     limit = question.deadline_days
     is_in_time = math.isfinite(days) and (limit is None or days <= limit)
-    by_then = calendar.total if limit is None else calendar.people_by(max(limit - calendar.wait, 0.0))
+    by_then = calendar.in_time(question)
     widths = _half_widths(question, np.maximum(by_then * counted_share, 1e-9), world)
     at_end = np.maximum(calendar.total * counted_share, 1e-9)
     differences = _difference_widths(question, at_end, world) if len(question.arms) <= 10 else {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
 SECONDS_A_DAY = 86_400.0
+TELLING = 0.3
+"""Half-widths above this part of the range of rewards tell nothing worth knowing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,8 @@ class Question:
         Share of the rewards that come after their window, if the guesses are right.
     has_calendar : bool
         Whether days mean anything: not if all that is known is a number of people.
+    most_people : int, optional
+        Nobody is assigned after this many people, if the plan says so.
     """
 
     ways: tuple[str, ...]
@@ -74,6 +79,7 @@ class Question:
     outcome: str = ""
     late: float = 0.0
     has_calendar: bool = True
+    most_people: int | None = None
 
     @property
     def sign(self) -> float:
@@ -84,6 +90,23 @@ class Question:
     def has_goal(self) -> bool:
         """Whether there is a goal to be met."""
         return self.precision is not None or self.margin is not None
+
+    def is_telling(self, half_width: float) -> bool:
+        """Return whether an interval this wide says more than the range of rewards does already.
+
+        Examples
+        --------
+        >>> question = Question(ways=("equal shares",), arms=("a", "b"), reward_range=(0.0, 1.0))
+        >>> question.is_telling(0.05), question.is_telling(0.9)
+        (True, False)
+        """
+        return not half_width > TELLING * self.span
+
+    @property
+    def span(self) -> float:
+        """How far apart rewards can be; infinite without a range."""
+        low, high = self.reward_range or (None, None)
+        return math.inf if low is None or high is None else high - low
 
     @property
     def deadline_days(self) -> float | None:

@@ -21,7 +21,7 @@ from equipoise.planner.words import Part, Sentence, about, day_of, days, number,
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
     from equipoise.planner.sensitivity import Effect
-    from equipoise.planner.stopping_choice import StoppingChoice
+    from equipoise.planner.stopping_choice import Alternatives, StoppingChoice
 
 LONGEST = 1.5
 """The way to take needs at most this many times the days of equal shares."""
@@ -31,6 +31,10 @@ CLEAR = 2.0
 """Standard errors that make a difference clear."""
 SMALLEST_GAIN = 0.02
 """A gain is told if it is at least this part of what people would gain if all had the best arm."""
+USEFUL = 0.1
+"""If people are too few to learn anything, it is said how many it takes to know arms to this part of the range."""
+MOST_TIMES = 100.0
+"""Nobody is advised to take more than this many times as many people."""
 LARGE_BIAS = 0.1
 """A bias is told if it is clearly more than this part of a half-width."""
 __all__ = ["Sentence", "chosen_way", "effect_in_words", "goal_in_words", "recommendation"]
@@ -70,6 +74,8 @@ def _is_quick(way: WayForecast, equal: WayForecast, question: Question) -> bool:
 
 def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
     """Return the sentences, the most important first."""
+    if not forecast.question.has_goal and not _is_telling(forecast):
+        return (*_too_few(forecast), *_source(forecast))
     way = chosen_way(forecast)
     if way is None:
         return (*_not_within_reach(forecast), *_doubts(forecast, forecast.equal_shares), *_source(forecast))
@@ -86,6 +92,34 @@ def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
         *_doubts(forecast, way),
         *_source(forecast),
     )
+
+
+def _is_telling(forecast: Forecast) -> bool:
+    """Return whether some way tells anything about every arm in the end."""
+    return any(forecast.question.is_telling(way.widest.median) for way in forecast.ways.values())
+
+
+def _too_few(forecast: Forecast) -> list[Sentence]:
+    """Say that next to nothing would be learnt, and what would be enough."""
+    question, best = forecast.question, min(forecast.ways.values(), key=lambda way: way.widest.median)
+    low, high = question.reward_range or (0.0, 1.0)
+    parts: Parts = {"people": about(best.stop_people.median), "widest": _near(best.widest.median)}
+    parts |= {"low": width(low or 0.0), "high": width(high or 0.0)}
+    words = "{people} people are too few: some arm would be known to ±{widest} at best, of rewards from {low} to {high}."
+    return [sentence("too few", words, parts), *_enough(forecast, USEFUL * question.span)]
+
+
+def _enough(forecast: Forecast, half_width: float) -> list[Sentence]:
+    """Say how many people would be enough for a half-width, by formula."""
+    from equipoise.planner.formulas import people_for
+
+    if forecast.plan is None:
+        return []
+    people = people_for(forecast.plan, half_width)
+    if not math.isfinite(people):
+        return []
+    words = "With equal shares it takes about {enough} people to know every arm to ±{useful}."
+    return [sentence("enough", words, {"enough": about(people), "useful": width(half_width)})]
 
 
 def _take(way: WayForecast) -> Sentence:
@@ -306,8 +340,9 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
     if question.margin is not None:
         parts["margin"] = width(question.margin)
         words.append("a decision to within {margin}" if question.margin else "a decision")
-    if choice.budget is not None:
-        parts["budget"] = whole(choice.budget)
+    budget = choice.budget if choice.budget is not None else question.most_people
+    if budget is not None:
+        parts["budget"] = whole(budget if question.most_people is None else min(budget, question.most_people))
         words.append("at most {budget} people")
     limit = None if question.deadline_days is None else question.date_of(question.deadline_days - 1e-6)
     if limit is not None:
@@ -501,6 +536,14 @@ def _near(half_width: float) -> Part:
     return width(float(f"{half_width:.2g}"))
 
 
+def _above(half_width: float, goal: float | None) -> Part:
+    """Return a half-width with two digits, or with as many as show that it is above the goal."""
+    if goal is None or half_width <= goal:
+        return _near(half_width)
+    found = next((one for digits in (2, 3, 4, 5) if (one := float(f"{half_width:.{digits}g}")) > goal), half_width)
+    return Part(f"{found:g}", found)
+
+
 def _rounded_up(factor: float) -> Part:
     """Return a factor that suffices, with two digits."""
     unit = 10.0 ** (math.floor(math.log10(factor)) - 1)
@@ -522,36 +565,14 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     subject = "±{precision}" if question.precision is not None and question.margin is None else f"To know {known}"
     words = f"{subject} is not within reach{by}"
     words += ": {met} of {of} simulated experiments get there at best." if closest.chance.value > 0 else "."
-    said = [sentence("reach", words, parts)]
+    reach = sentence("reach", words, parts)
     if found is None:
-        return said
-    way = forecast.ways[found.way]
-    called, own = _way_words(way)
-    if found.reached is not None:
-        people = ""
-        if math.isfinite(way.stop_people.median):
-            people, own["people"] = "With about {people} people the", about(way.stop_people.median)
-        sure, of = out_of(question.sureness)
-        often = "" if forecast.by_formula else ", in {sure} of {of} experiments"
-        words = f"{people or 'The'} best is ±{{reached}}{often} ({called})."
-        said.append(sentence("closest", words, own | {"reached": _near(found.reached), "sure": sure, "of": of}))
-    for share, why in (
-        (found.missing, "too many rewards are missing"),
-        (found.open, "too many rewards never come and are waited for"),
-    ):
-        if share < 0.1:
-            continue
-        happened, of = out_of(share)
-        own = {"happened": happened, "of": of}
-        words = f"The goal would not count as met: {why}"
-        if not forecast.by_formula:
-            what = "the intervals are narrow enough" if question.margin is None else "one would know enough"
-            words = f"In {{happened}} of {{of}} {what} by then, but {why}"
-        if share == found.missing and found.missing_share is not None:
-            words += ", {gone} of {hundred} where at most {most} may be"
-            own |= {"gone": whole(max(100 * found.missing_share, 100 * MOST_MISSING + 1)), "hundred": Part("100", 100)}
-            own["most"] = whole(100 * MOST_MISSING)
-        said.append(sentence("provisional", words + ".", own))
+        return [reach]
+    is_narrow = question.precision is None or (found.reached is not None and found.reached <= question.precision)
+    is_cause = is_narrow and max(found.missing, found.open) >= 0.5
+    why = _why_provisional(forecast, found, leads=is_cause)
+    said = [*why, *_closest(forecast, found, is_narrow=is_cause)] if is_cause else [reach]
+    said += [] if is_cause else [*_closest(forecast, found, is_narrow=False), *why]
     options: list[str] = []
     parts = {}
     if found.missing >= 0.1:
@@ -568,15 +589,15 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         parts |= {"later": late, "late_sure": sure, "late_of": of}
         until = "for {later} days" if when is None else "until {later}"
         options.append(f"wait {until}, by when {{late_sure}} of {{late_of}} get there")
-    if found.people_factor is not None:
+    if found.people_factor is not None and found.people_factor <= MOST_TIMES and _scales(forecast, found):
         options.append("take {factor} times as many people")
         parts["factor"] = _rounded_up(found.people_factor)
-    if found.arms is not None and found.arms_half_width is not None:
+    if found.arms is not None and found.arms_half_width is not None and question.is_telling(found.arms_half_width):
         dropped = len(question.arms) - found.arms
         options.append("drop {dropped} of the {arms} arms (about ±{arms_width})")
         parts |= {"dropped": whole(dropped), "arms": whole(len(question.arms))}
         parts["arms_width"] = _near(found.arms_half_width)
-    if found.precision is not None and found.chance is not None:
+    if found.precision is not None and found.chance is not None and question.is_telling(found.precision):
         reached, of = out_of(found.chance)
         parts |= {"precision": width(found.precision), "reached": reached, "of": of}
         option = "ask for ±{precision}"
@@ -592,6 +613,55 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
     if options:
         listed = ", ".join(options[:-1]) + (", or " if len(options) > 1 else "") + options[-1]
         said.append(sentence("options", f"You could {listed}.", parts))
+    elif question.precision is not None and question.precision_of == "arms":
+        said += _enough(forecast, question.precision)
+    return said
+
+
+def _scales(forecast: Forecast, found: Alternatives) -> bool:
+    """Return whether the factor of people is known: by formula, or as the square of widths far from their limit."""
+    return forecast.by_formula or found.reached is None or forecast.question.is_telling(found.reached)
+
+
+def _closest(forecast: Forecast, found: Alternatives, *, is_narrow: bool) -> list[Sentence]:
+    """Say how well arms are known at best."""
+    question, way = forecast.question, forecast.ways[found.way]
+    if found.reached is None:
+        return []
+    called, parts = _way_words(way)
+    people = ""
+    if math.isfinite(way.stop_people.median):
+        people, parts["people"] = "With about {people} people the", about(way.stop_people.median)
+    sure, of = out_of(question.sureness)
+    often = "" if forecast.by_formula else ", in {sure} of {of} experiments"
+    start = f"{people or 'The'} intervals are narrow enough:" if is_narrow else f"{people or 'The'} best is"
+    words = f"{start} ±{{reached}}{often} ({called})"
+    if not question.is_telling(found.reached):
+        words += ", which tells next to nothing"
+    reached = _above(found.reached, question.precision)
+    return [sentence("closest", words + ".", parts | {"reached": reached, "sure": sure, "of": of})]
+
+
+def _why_provisional(forecast: Forecast, found: Alternatives, *, leads: bool) -> list[Sentence]:
+    """Say what keeps numbers provisional; first of all, where nothing else is in the way."""
+    said = []
+    for share, why in (
+        (found.missing, "too many rewards are missing"),
+        (found.open, "too many rewards never come and are waited for"),
+    ):
+        if share < 0.1:
+            continue
+        happened, of = out_of(share)
+        parts: Parts = {"happened": happened, "of": of}
+        words = f"The goal would not count as met: {why}"
+        if not forecast.by_formula and not leads:
+            what = "the intervals are narrow enough" if forecast.question.margin is None else "one would know enough"
+            words = f"In {{happened}} of {{of}} {what} by then, but {why}"
+        if share == found.missing and found.missing_share is not None:
+            words += ", {gone} of {hundred} where at most {most} may be"
+            gone = whole(max(100 * found.missing_share, 100 * MOST_MISSING + 1))
+            parts |= {"gone": gone, "hundred": Part("100", 100), "most": whole(100 * MOST_MISSING)}
+        said.append(sentence("provisional", words + ".", parts))
     return said
 
 

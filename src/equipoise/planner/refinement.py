@@ -74,6 +74,7 @@ def question_of(plan: Plan) -> Question:
         outcome=plan.outcome or "",
         late=_late(plan),
         has_calendar=plan.people.has_calendar,
+        most_people=plan.people.most,
     )
 
 

@@ -13,7 +13,7 @@ from equipoise.planner.first_passages import BoolArray, provisional
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.way_forecast import Readings
 
-STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 """Round precisions are these times powers of ten."""
 BUDGET_SUFFICES = 0.9
 """The budget offered is enough for so many experiments."""
@@ -28,7 +28,7 @@ class StoppingChoice:
     ----------
     way : str
     precision : float, optional
-        The finest round half-width that enough experiments reach by the deadline; None if there is none.
+        The finest round half-width, or the goal, that enough experiments reach by the deadline; None if there is none.
     chance : Mean
         Probability of reaching it by the deadline.
     days : Range
@@ -85,7 +85,7 @@ class Alternatives:
         Share of the experiments that would meet the goal by the deadline, were it not for too many rewards that are
         missing for good, or that never come and are waited for.
     missing_share : float, optional
-        In the former, the share of units without a reward for good, of the arm with most of them.
+        In the former, the average share of units without a reward for good, of the arm with most of them.
     """
 
     way: str
@@ -108,7 +108,7 @@ def round_up(width: float) -> float:
     Examples
     --------
     >>> round_up(0.0312), round_up(0.05), round_up(7.4)
-    (0.05, 0.05, 10.0)
+    (0.04, 0.05, 8.0)
     """
     return _round(width, up=True)
 
@@ -122,7 +122,7 @@ def _round(width: float, *, up: bool) -> float:
 
 
 def precisions(readings: Readings) -> FloatArray:
-    """Return the half-widths to be judged: round ones and others between them, coarsest first."""
+    """Return the half-widths to be judged: round ones, the goal, and others between them, coarsest first."""
     known = readings.widest[np.isfinite(readings.widest) & (readings.widest > 0)]
     if known.size == 0:
         return np.empty(0)
@@ -149,12 +149,12 @@ def stopping_choices(readings: Readings) -> tuple[StoppingChoice, ...]:
         return ()
     passages = readings.for_precisions(widths)
     in_time = passages.is_met & (passages.seconds <= limit)
-    is_round = np.array([math.isclose(_round(width, up=True), width) for width in widths])
+    is_offered = np.array([width == question.precision or math.isclose(round_up(width), width) for width in widths])
     found = []
     for way, name in enumerate(question.ways):
         chances = in_time[:, way].mean(axis=-1)
         days = passages.seconds[:, way] / SECONDS_A_DAY
-        enough = np.flatnonzero(is_round & (chances >= question.sureness))
+        enough = np.flatnonzero(is_offered & (chances >= question.sureness))
         place = int(enough[-1]) if enough.size else None
         needed = readings.goal.people[way] if question.has_goal or place is None else passages.people[place, way]
         budget = quantile(needed, BUDGET_SUFFICES)
@@ -199,7 +199,7 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
     is_ready = readings.is_ready[best]
     too_many, in_vain = (is_ready & one[best] for one in _provisional(readings))
     paths = readings.paths
-    gone = readings.at_deadline((paths.missing / np.maximum(paths.assigned, 1)).max(axis=-1))[best][too_many]
+    gone = readings.at_deadline(paths.missing / np.maximum(paths.assigned, 1))[best][too_many]
     later = quantile(readings.goal.seconds[best], question.sureness) / SECONDS_A_DAY
     found = Alternatives(
         way=question.ways[best],
@@ -207,7 +207,7 @@ def alternatives_of(readings: Readings) -> Alternatives | None:
         later_days=later if math.isfinite(later) and question.has_calendar else None,
         missing=float(too_many.mean()),
         open=float(in_vain.mean()),
-        missing_share=float(np.median(gone)) if gone.size else None,
+        missing_share=float(gone.mean(axis=0).max()) if gone.size else None,
     )
     if not has_width or question.precision is None or (widths[best] <= question.precision).mean() >= question.sureness:
         return found  # more people or fewer arms would not help, or nobody knows
