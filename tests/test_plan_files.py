@@ -78,8 +78,6 @@ def guesses(values):
     return values | ranges.filter(lambda ends: ends[0] < ends[2]).map(tuple)
 
 
-
-
 def in_seconds(given):
     return tuple(map(plain_duration, given)) if isinstance(given, tuple) else plain_duration(given)
 

@@ -383,7 +383,7 @@ WRONG = [
     (
         {"rewards": {"delay": {"median": "8h", "nine_of_ten": "2"}}},
         "rewards.delay.nine_of_ten must be a guess such as 8h, or a range that is 8 in 10 sure such as 6h to 10h; "
-        "got '2'\nhint: write \"2 days\", or \"2 seconds\"",
+        'got \'2\'\nhint: write "2 days", or "2 seconds"',
     ),
     ({"rewards": {"rule": "drop", "window": 10}}, "rewards.window must be a duration with its unit..."),
     ({"people": {"per_day": 96, "days": 30, "ramp": "4"}}, "people.ramp must be a duration with its unit..."),

@@ -288,6 +288,9 @@ def what_if(
         terminal.print_json({"name": name} | dataclasses.asdict(found) | more)
         return
     both = {"information_kept"} & {*found.dial, *found.present_dial}
+    kept, changed = (
+        ("if kept", "if changed") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
+    )
     now, then = ("now", "then") if both else (f"at {found.present_weight:g}", f"at {found.reward_weight:g}")
     pairs = zip((found.present_allocation, found.allocation), (now, then), strict=True)
     widths = [list(found.present_half_widths.values()), list(found.half_widths.values())]
@@ -295,8 +298,10 @@ def what_if(
     terminal.print_table(
         [("arm", list(found.allocation))]
         + [(head, [f"{share:.4f}" for share in allocation.values()]) for allocation, head in pairs]
-        + [("+/- " + now, texts[: len(widths[0])]), ("+/- " + then, texts[len(widths[0]) :])] * bool(texts)
+        + [(f"+/- {kept}", texts[: len(widths[0])]), (f"+/- {changed}", texts[len(widths[0]) :])] * bool(texts)
     )
+    if texts:
+        print(f"\n+/-: in status after {found.more_units:,} more units")
     if both:
         print(f"\nnow   {dial_words(found.present_dial)}\nthen  {dial_words(found.dial)}")
     rewards = terminal.aligned([found.present_reward, found.reward])
@@ -305,17 +310,18 @@ def what_if(
     widest = [max((one for one in some if one is not None), default=None) for some in widths]
     if None not in widest:
         texts = terminal.aligned_or_blank(widest)
-        print(f"widest +/-       {texts[0]} -> {texts[1]} in status after {found.more_units:,} more units")
+        print(f"widest +/-       {texts[0]} -> {texts[1]}")
     head = "information"
-    for about, kept in found.information.items():
+    for about, then_kept in found.information.items():
         now_kept, words = found.present_information[about], ABOUT_WORDS[about]
-        print(f"{head:15}  {100 * now_kept:.0f}% -> {100 * kept:.0f}% kept about {words}")
+        print(f"{head:15}  {100 * now_kept:.0f}% -> {100 * then_kept:.0f}% kept about {words}")
         head = ""
     asked = found.dial.get("information_kept")
     if asked is not None and abs(found.information[found.dial["information_about"]] - asked) > _NOTABLE:
         print(
-            "\nThe last lines measure the shares by the estimates so far. The policy does not take these at face value:"
-            "\nit allows for their noise, and floors count too. The two come together as rewards come in."
+            "\nThe last lines measure the shares by the estimates so far. The policy does not"
+            "\ntake these at face value: it allows for their noise, and floors count too. The"
+            "\ntwo come together as rewards come in."
         )
     sys.stdout.flush()
 

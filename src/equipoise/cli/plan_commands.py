@@ -156,6 +156,8 @@ def plan(
     where = {"workers": workers, "backend": backend or "threads", "scheduler": scheduler}
     forecast = _forecast(found, formula, quiet, work | where)
     _print(forecast, form)
+    if from_experiment is not None and not quiet:
+        note("this is about further people alone; equipoise prices counts those assigned so far")
     if chart is not None:
         from equipoise.charts import forecast_chart
 

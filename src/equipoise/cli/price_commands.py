@@ -95,10 +95,15 @@ def _print_prices(found: "Prices", all_positions: bool) -> None:
             columns.append(("days", aligned_or_blank([one.days for one in reached])))
     columns.append(("", [", ".join(_names(found, k)) for k in shown]))
     print_table(columns, words=("",))
-    every = "as many people until every arm is known as well as at the present position"
-    print(f"\nper 100: what 100 people gain compared with now; the range holds in 8 of 10 cases\npeople: {every}")
+    every = "how many times as many it takes until every arm is known as well as now"
+    print("\nper 100: what 100 people gain compared with now; in 8 of 10 cases in the range")
+    print("  (differences between arms are taken as smaller than measured: part is luck)")
+    print(f"people: {every}")
     if rows[0].precisions:
-        print("+/-: further people until that precision" + ", at the stated pace" * (found.people_per_day is not None))
+        print(
+            "+/-: further people until that precision, with those so far"
+            + ", at the stated pace" * (found.people_per_day is not None)
+        )
     if found.information_about != "average":
         print(f"the dial keeps information about {ABOUT_WORDS[found.information_about]}")
 

@@ -40,7 +40,7 @@ class MissingReward(Value):
 
     @property
     def gives_up(self) -> bool:
-        """Whether a unit is waited for no longer than its window: it is dropped then, or counts with a default value."""
+        """Whether a unit is waited for no longer than its window: it is dropped then, or counts with a default."""
         return self._kind != unit_lifecycle.WAIT
 
     @property

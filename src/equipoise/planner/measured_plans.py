@@ -43,11 +43,11 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
     Arms have the means and spreads measured so far, with their standard errors as ranges; people, delays and missing
     rewards are as they were, too; what came in less than a day counts as a day's. Those assigned already are taken off
     the most people and the budget, and the plan begins today. The first way, "as now", has the experiment's policy,
-    floors and control share. Retired and paused arms are left out.
+    floors and control share; it stands for the default way that is the same. Retired and paused arms are left out.
 
     The simulated experiments start without rewards: what is known already enters the guesses, not the intervals. So
     they tell how long further people take to reach a precision by themselves, which is longer than together with those
-    before.
+    before. `Experiment.prices` counts those before, and shrinks the differences between arms, which were luck in part.
 
     Parameters
     ----------
@@ -99,10 +99,16 @@ def plan_of(experiment: Experiment, **instead: Any) -> Plan:
         "people": _people(configuration, rows, max(status.at, rows.latest)),
         "rewards": _rewards(configuration, rows, is_yes_no),
         "goals": _goals(configuration),
-        "ways": [*ways_of({})[:1], as_now, *ways_of({})[1:]],
+        "ways": _ways(as_now),
         "costs": Costs(),
     }
     return Plan(**parts | instead)
+
+
+def _ways(as_now: Way) -> list[Way]:
+    """Return the default ways with the present one after equal shares, but none twice."""
+    equal, *others = ways_of({})
+    return [equal, as_now, *(one for one in others if dataclasses.replace(one, label=AS_NOW) != as_now)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,18 @@ from equipoise.planner.plan_file import on_top_of
 from equipoise.planner.planned_ways import ways_of
 
 _PEOPLE = ("per_day", "weekdays", "ramp", "start", "until", "days", "exact")
-_REWARDS = ("delay", "missing", "missing_ratio", "window", "value", "hold", "late", "batches", "rounded_to", "direction")
+_REWARDS = (
+    "delay",
+    "missing",
+    "missing_ratio",
+    "window",
+    "value",
+    "hold",
+    "late",
+    "batches",
+    "rounded_to",
+    "direction",
+)
 _GOALS = ("precision", "precision_of", "margin", "deadline", "by", "failure_probability")
 _WAYS = (
     *("weights", "information_kept", "information_about", "smallest_difference", "policies"),

@@ -14,7 +14,6 @@ from equipoise.experiment.names import checked_new_name
 from equipoise.planner.guesses import ANY, DURATION, POSITIVE, SHARE, Guess, Scale
 from equipoise.planner.plan_parts import Part, check_keys
 
-
 _COMMA = re.compile(r",(?!\d{3}(?!\d))")
 """A comma between a median and nine_of_ten, not between thousands."""
 

@@ -105,7 +105,9 @@ def _too_few(forecast: Forecast) -> list[Sentence]:
     low, high = question.reward_range or (0.0, 1.0)
     parts: Parts = {"people": about(best.stop_people.median), "widest": _near(best.widest.median)}
     parts |= {"low": width(low or 0.0), "high": width(high or 0.0)}
-    words = "{people} people are too few: some arm would be known to ±{widest} at best, of rewards from {low} to {high}."
+    words = (
+        "{people} people are too few: some arm would be known to ±{widest} at best, of rewards from {low} to {high}."
+    )
     return [sentence("too few", words, parts), *_enough(forecast, USEFUL * question.span)]
 
 
@@ -579,7 +581,10 @@ def _not_within_reach(forecast: Forecast) -> list[Sentence]:
         if question.late >= 0.005:
             options.append("wait longer for rewards ({late} of {hundred} come after their window)")
             parts |= {"late": whole(100 * question.late), "hundred": Part("100", 100)}
-        options += ["see to it that fewer rewards are missing", "count a default value for those that are (rule 'default')"]
+        options += [
+            "see to it that fewer rewards are missing",
+            "count a default value for those that are (rule 'default')",
+        ]
     if found.open >= 0.1:
         options += ["give rewards a window", "count a default value for those that never come (rule 'default')"]
     if found.later_days is not None and question.deadline_days is not None:
