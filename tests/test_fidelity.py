@@ -46,7 +46,9 @@ def test_figures_are_compared_with_the_bands_of_the_present_day():
     clock.now = START + timedelta(hours=12)
     found = {(one.figure, one.arm): one for one in experiment.fidelity().figures}
     people = found["people", None]
-    assert (people.low, people.middle, people.high, people.actual, people.inside) == (40, 50, 60, 60, True)
+    assert (people.low, people.middle, people.high, people.actual, people.inside) == (40, 50, 60, 60, None), (
+        "bands are by day: nothing is compared before the first is over"
+    )
     assert found["missing", None].inside is None  # no band between a day without one and a day with one
     clock.now = START + timedelta(days=1.5)
     fidelity = experiment.fidelity()
@@ -63,6 +65,10 @@ def test_what_is_as_planned_is_said_in_one_sentence_and_counted_at_the_end():
     clock = Clock()
     experiment = planned(clock)
     play(experiment, 100, {"plain": 0.1, "prize": 0.4})
+    clock.now = START + timedelta(hours=23)
+    early = experiment.fidelity()
+    assert early.sentences == ("The first day has not passed: there is nothing to compare yet.",)
+    assert all(figure.inside is None for figure in early.figures)
     clock.now = START + timedelta(days=1)
     assert experiment.fidelity().sentences == (
         "On day 1 everything is as planned: 4 figures are inside their 8-in-10 range.",

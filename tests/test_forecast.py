@@ -12,7 +12,6 @@ import pytest
 from synthetic_paths import paths_of, question
 
 import equipoise as eq
-from equipoise.planner.first_passages import with_confidence
 from equipoise.planner.forecast import forecast_of
 from equipoise.planner.question import SECONDS_A_DAY
 from equipoise.planner.refinement import simulate
@@ -332,6 +331,17 @@ def test_too_few_people_are_told_that_nothing_will_be_learnt():
         assert more.equal_shares.widest.median == pytest.approx(enough.numbers["useful"], rel=0.1)
 
 
+def test_guesses_that_come_from_hardly_any_rewards_are_warned_of():
+    pilot = {"plain": {"rewards": [4.0, 6.0]}, "prize": {"rewards": [5.0, 8.0]}}
+    vague = {"plain": "10% to 70%", "prize": "50%"}
+    for arms, number in ((pilot, 2), (vague, 70)):
+        found = plan(arms=arms, goals=None).formulas()
+        said = next(one for one in found.recommendation() if one.about == "few")
+        assert number in said.numbers.values() and "'plain'" in said.text
+        assert str(found) == "\n".join(one.text for one in found.recommendation())
+    assert not [one for one in plan().formulas().recommendation() if one.about == "few"]
+
+
 def test_the_limit_of_the_plan_is_declared_where_no_number_of_people_suffices():
     few = {"most_people": 4000, "precision": 0.06, "sureness": 0.5}
     found = forecast(few, noise=np.linspace(1.0, 3.4, 40), shares=[[0.5, 0.5]])
@@ -354,16 +364,6 @@ def test_formulas_know_when_numbers_stay_provisional():
     assert "You could wait longer for rewards (10 of 100 come after their window), see to it" in said
     counted = {"missing": "15%", "rule": eq.DefaultReward(value=0, window_seconds=86_400)}
     assert plan(rewards=counted).formulas().equal_shares.chance.value == 1.0
-
-
-def test_intervals_of_another_confidence_are_those_that_an_experiment_with_it_shows():
-    wide, narrow = (
-        plan(goals={"precision": 0.08, "failure_probability": failure}).simulate(replications=20)
-        for failure in (0.01, 0.1)
-    )
-    other = with_confidence(narrow.paths, 0.99, reward_range=(0.0, 1.0))
-    assert other.low == pytest.approx(wide.paths.low, abs=1e-6, nan_ok=True)
-    assert other.high == pytest.approx(wide.paths.high, abs=1e-6, nan_ok=True)
 
 
 def test_formulas_of_the_dial_say_what_it_gains_and_costs():

@@ -104,6 +104,12 @@ WRONG = [
         "rate must be a guess such as 10%, or a range that is 8 in 10 sure such as 8% to 12%; got nan",
     ),
     (SHARE, 30, "rate must be from 0 to 1; got 30\nhint: 30 in a hundred is 30%"),
+    (
+        SHARE,
+        "9-11%",
+        "rate must be a guess such as 10%, or a range that is 8 in 10 sure such as 8% to 12%; got '9-11%'\n"
+        "hint: write 9% to 11%",
+    ),
     (SHARE, "130%", "rate must be from 0 to 1; got '130%'"),
     (SHARE, -0.1, "rate must be from 0 to 1; got -0.1"),
     (SHARE, "60% to 40%", "rate.low must be less than high, which is 0.4; got 0.6\nhint: turn them round: 0.4 to 0.6"),

@@ -99,7 +99,10 @@ def test_an_experiment_is_made_from_a_plan_kept_beside_it_and_planned_again(run:
     ("arguments", "message"),
     [
         ([], "there is nothing to plan\nhint: give a PLAN.toml, or options such as --rates 10%,12%,14% --people 3000"),
-        (["--rates", "10%,12%"], "people is missing\nhint: say how many people there are, or how many come a day"),
+        (
+            ["--rates", "10%,12%"],
+            "people is missing\nhint: give people: how many there are at most, or per_day: how many come a day",
+        ),
         (["--rates", "10%", "--people", "100"], "arms must be at least two"),
         (["--rates", "10%,120%", "--people", "100"], "--rates of arm B must be from 0 to 1; got '120%'"),
         (["--rates", "14% to 10%,12%", "--people", "9"], "hint: turn them round: 0.1 to 0.14"),
@@ -108,7 +111,7 @@ def test_an_experiment_is_made_from_a_plan_kept_beside_it_and_planned_again(run:
         ([*OPTIONS, "--precision", "0"], "--precision must be in (0, inf)"),
         (
             [*OPTIONS, "--delay", "2 days"],
-            "--delay takes time, of which this plan knows nothing; got '2 days'\nhint: say",
+            "--delay takes time, of which this plan knows nothing; got '2 days'\nhint: give per_day",
         ),
         ([*OPTIONS, "--weights", "2"], "--weights must be from 0 to 1, or 0% to 100%; got '2'"),
         ([*OPTIONS, "--control", "C"], "--control must be one of the arms, A, B; got 'C'"),

@@ -321,7 +321,15 @@ WRONG = [
     ({"rewards": {"cap": 0.5}}, "rewards.cap must be left out: yes/no rewards are 0 and 1; got 0.5"),
     ({"control": "plan"}, "control must be one of the arms, plain, prize; got 'plan'"),
     ({"people": 0}, "people.most must be at least 1; got 0"),
-    ({"people": {}}, "people.per_day is missing\nhint: say how many people come a day, or most: how many in all"),
+    (
+        {"people": {"per_day": 9, "total": 50}},
+        "people: unknown key 'total'; allowed are per_day, weekdays, ramp, counts, start, until, days, most, exact\n"
+        "hint: did you mean most?",
+    ),
+    (
+        {"people": {}},
+        "people.per_day is missing\nhint: give per_day: how many people come a day, or most: how many in all",
+    ),
     ({"people": {"per_day": 0, "days": 3}}, "people.per_day must be above 0; got 0"),
     ({"people": {"counts": [0, 0]}}, "people.counts must not all be 0: nobody would come"),
     (
@@ -364,7 +372,7 @@ WRONG = [
     (
         {"people": 3000, "rewards": {"delay": "8h"}},
         "rewards.delay takes time, of which this plan knows nothing; got '8 hours'\n"
-        "hint: say how many people come a day",
+        "hint: give per_day: how many people come a day",
     ),
     (
         {"rewards": {"delay": ("2 days", "8h")}},
@@ -440,7 +448,10 @@ WRONG = [
         "ways[0].policy must be a policy, its name, or a Way; got 0.5\n"
         'hint: shares of information go into a table: {"information_kept": [0.9, 0.5]}',
     ),
-    ({"ways": {"weights": [0.5, 1.5]}}, "ways.weights must be from 0 to 1, or 0% to 100%; got 1.5"),
+    (
+        {"ways": {"weights": [0.5, 1.5]}},
+        "ways.weights must be from 0 to 1, or 0% to 100%; got 1.5\nhint: 1.5 in a hundred is 1.5%",
+    ),
     ({"ways": {"information_kept": [0]}}, "ways.information_kept must be in (0, 1]; got 0"),
     ({"ways": {"weights": [0.5, 0.5]}}, "ways must be different; got 'weight 0.5' more than once"),
     (
@@ -520,7 +531,10 @@ def test_options_replace_what_a_plan_says_except_its_arms():
     ("options", "message"),
     [
         ({}, "rates is missing\nhint: give rates such as 10%,12% for yes/no rewards, or means and stds"),
-        ({"rates": "10%,12%"}, "people is missing\nhint: say how many people there are, or how many come a day"),
+        (
+            {"rates": "10%,12%"},
+            "people is missing\nhint: give people: how many there are at most, or per_day: how many come a day",
+        ),
         ({"rates": "10%", "people": 30}, "arms must be at least two, as an experiment compares them; got 1"),
         (
             {"rates": "10%,often", "people": 30},
@@ -551,12 +565,16 @@ def test_options_replace_what_a_plan_says_except_its_arms():
             "precision must be less than 0.5, which the range of rewards says already; got 5.0\n"
             "hint: 5 in a hundred is 5%",
         ),
-        ({"rates": "10%,20%", "people": 30, "weights": "2"}, "weights must be from 0 to 1, or 0% to 100%; got '2'"),
+        (
+            {"rates": "10%,20%", "people": 30, "weights": "2"},
+            "weights must be from 0 to 1, or 0% to 100%; got '2'\nhint: 2 in a hundred is 2%",
+        ),
         ({"rates": "10%,20%", "people": "many"}, "people must be a whole number, such as 1000 or 1,000; got 'many'"),
         ({"rates": "10%,20%", "people": 30, "control": "c"}, "control must be one of the arms, A, B; got 'c'"),
         (
             {"rates": "10%,20%", "people": 30, "delay": "8h"},
-            "delay takes time, of which this plan knows nothing; got '8 hours'\nhint: say how many people come a day",
+            "delay takes time, of which this plan knows nothing; got '8 hours'\n"
+            "hint: give per_day: how many people come a day",
         ),
     ],
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from datetime import datetime
 
 from equipoise.analysis.sentences import decimals_for
 from equipoise.errors import visible
 from equipoise.experiment.records import Outlook, RuleOutlook, Timeline
-from equipoise.text_layout import Column, shortened, table_lines
+from equipoise.text_layout import Column, left_out, shortened, table_lines
 
 _PERIODS = 30
 """Most periods of a table; the file formats have all."""
@@ -35,7 +36,10 @@ def timeline_lines(found: Timeline, *, width: int | None = None) -> list[str]:
     lines = table_lines(columns, room)
     if first:
         lines.insert(1, f"... {first:,} earlier {found.every}{'s' * (first != 1)}")
-    return [*lines, "of each arm: its share of the people of the period, and the mean of its rewards so far"]
+    gone = left_out(columns, room)
+    notes = ["of each arm: its share of the people of the period, and the mean of its rewards so far"]
+    notes += [f"{gone} --csv has all."] if gone else []
+    return [*lines, *(part for note in notes for part in textwrap.wrap(note, max(room, 20)))]
 
 
 def outlook_lines(found: Outlook, *, width: int | None = None) -> list[str]:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from equipoise.errors import visible
 from equipoise.status_table import Line
-from equipoise.text_layout import Column, table_lines
+from equipoise.text_layout import Column, left_out, table_lines
 
 if TYPE_CHECKING:
     from equipoise.planner.figures import Range
     from equipoise.planner.forecast import Forecast
     from equipoise.planner.way_forecast import WayForecast
+
+_SELDOM_WANTED = 7
+"""A column that is as spare as this, or more, may be left out without a word."""
 
 
 def forecast_lines(forecast: Forecast, *, width: int | None = None) -> list[Line]:
@@ -25,8 +28,12 @@ def forecast_lines(forecast: Forecast, *, width: int | None = None) -> list[Line
     lines = [Line(f"{title}: {_goal(forecast)}", "bold"), Line("")]
     said = [visible(sentence.text) for sentence in forecast.recommendation()]
     lines += [Line(part) for part in textwrap.wrap(" ".join(said), max(room, 20))]
-    lines += [Line(""), *(Line(text) for text in table_lines(_price_list(forecast), room)), Line("")]
-    return lines + [Line(part, "dim") for part in textwrap.wrap(_source(forecast), max(room, 20))]
+    columns = _price_list(forecast)
+    lines += [Line(""), *(Line(text) for text in table_lines(columns, room)), Line("")]
+    # "Intervals hold" is of interest only where they do not, which a sentence says then.
+    gone = left_out([one for one in columns if one.spare < _SELDOM_WANTED], room)
+    notes = [f"{gone} --csv has all." if gone else "", _source(forecast)]
+    return lines + [Line(part, "dim") for note in notes for part in textwrap.wrap(note, max(room, 20))]
 
 
 def _goal(forecast: Forecast) -> str:

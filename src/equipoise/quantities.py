@@ -77,11 +77,24 @@ def share(value: Any, parameter: str = "share") -> float:
     Traceback (most recent call last):
     ...
     equipoise.errors.InvalidInput: share must be from 0 to 1, or 0% to 100%; got 10
+    hint: 10 in a hundred is 10%
     """
     found = _fraction(value)
     if found is None or not 0.0 <= found <= 1.0:
-        raise InvalidInput.of(parameter, "must be from 0 to 1, or 0% to 100%", value)
+        raise InvalidInput.of(parameter, "must be from 0 to 1, or 0% to 100%", value, hint=of_a_hundred(value))
     return found
+
+
+def of_a_hundred(value: Any) -> str | None:
+    """Return the hint for a share that was written as a number of a hundred; None if it was not.
+
+    Examples
+    --------
+    >>> of_a_hundred(70), of_a_hundred("70%"), of_a_hundred(0.7)
+    ('70 in a hundred is 70%', None, None)
+    """
+    found = _number(value)
+    return f"{found:g} in a hundred is {found:g}%" if found is not None and 1.0 < found <= 100.0 else None
 
 
 def rate(value: Any, parameter: str = "rate") -> float:

@@ -91,6 +91,31 @@ def table_lines(columns: Sequence[Column], room: int) -> list[str]:
     plain            1.5
     a priz...ndred  20.0
     """
+    kept, share = _kept(columns, room)
+    size = min(WIDEST_NAME, max(SHORTEST_NAME, share))
+    texts = [
+        shortened_names([one.head, *one.cells], min(size, _width(one))) if one.names else padded([one.head, *one.cells])
+        for one in kept
+    ]
+    return ["  ".join(row).rstrip() for row in zip(*texts, strict=True)]
+
+
+def left_out(columns: Sequence[Column], room: int) -> str:
+    """Return what `table_lines` leaves out, in words; nothing if all columns fit.
+
+    Examples
+    --------
+    >>> columns = [Column("arm", ["plain"], names=True), Column("mean", ["1.5"]), Column("std", ["1"], spare=1)]
+    >>> left_out(columns, 12), left_out(columns, 80)
+    ('Too wide for this screen: std.', '')
+    """
+    kept, _ = _kept(columns, room)
+    gone = [one.head.strip() for one in columns if one not in kept]
+    return f"Too wide for this screen: {', '.join(gone)}." if gone else ""
+
+
+def _kept(columns: Sequence[Column], room: int) -> tuple[list[Column], int]:
+    """Return the columns that fit, and the room for each column of names."""
     kept = list(columns)
     while True:
         fixed = sum(_width(one) for one in kept if not one.names) + 2 * (len(kept) - 1)
@@ -99,14 +124,8 @@ def table_lines(columns: Sequence[Column], room: int) -> list[str]:
         wanted = min(NARROWEST_NAME, max((_width(one) for one in names), default=0))
         first_to_go = max(kept, key=lambda one: one.spare)
         if share >= wanted or not first_to_go.spare:
-            break
+            return kept, share
         kept.remove(first_to_go)
-    size = min(WIDEST_NAME, max(SHORTEST_NAME, share))
-    texts = [
-        shortened_names([one.head, *one.cells], min(size, _width(one))) if one.names else padded([one.head, *one.cells])
-        for one in kept
-    ]
-    return ["  ".join(row).rstrip() for row in zip(*texts, strict=True)]
 
 
 def _width(column: Column) -> int:

@@ -333,7 +333,8 @@ def checked_check(name: Any) -> str:
 def plain_reward(reward: Any) -> float:
     """Return a reward as a finite float; a boolean is refused."""
     if reward is None or checks.is_bool(reward):
-        raise InvalidInput.of("reward", "must be a number", reward)
+        hint = "write 1 for yes and 0 for no" if checks.is_bool(reward) else None
+        raise InvalidInput.of("reward", "must be a number", reward, hint=hint)
     return checked_reward(reward)
 
 

@@ -45,6 +45,9 @@ FIGURES = {
 SHARES = (MISSING, BEST_SHARE, ARM_SHARE)
 
 _SECONDS_PER_DAY = 86_400.0
+_FIRST_DAY = 1.0
+"""Before this day is over, nothing is compared: bands are by day, and few people have come."""
+_EARLY = "The first day has not passed: there is nothing to compare yet."
 
 
 def fidelity_of(status: Status, metadata: Mapping[str, Any]) -> Fidelity:
@@ -70,12 +73,15 @@ def fidelity_of(status: Status, metadata: Mapping[str, Any]) -> Fidelity:
         began = max(began, start if start.tzinfo is not None else start.replace(tzinfo=UTC))
     days: list[float] = plan["days"]
     day = max((status.at - began).total_seconds() / _SECONDS_PER_DAY, 0.0)
+    is_over = status.state in ("stopped", "finished") or day >= days[-1]
+    is_early = day < _FIRST_DAY and not is_over
     found = measured(status)
     figures = []
     for band in plan["bands"]:
         low, middle, high = (_on_day(days, band[end], day) for end in ("low", "middle", "high"))
         actual = found.get((band["figure"], band.get("arm")))
-        inside = None if actual is None or low is None or high is None else low <= actual <= high
+        is_known = not is_early and actual is not None and low is not None and high is not None
+        inside = low <= actual <= high if is_known else None  # type: ignore[operator]
         figures.append(PlannedFigure(band["figure"], band.get("arm"), low, middle, high, actual, inside))
     known = [figure for figure in figures if figure.inside is not None]
     outside = [figure for figure in known if not figure.inside]
@@ -87,7 +93,7 @@ def fidelity_of(status: Status, metadata: Mapping[str, Any]) -> Fidelity:
         day=day,
         last_day=days[-1],
         figures=tuple(figures),
-        sentences=tuple(_sentences(known, outside, day, days[-1], status.state)),
+        sentences=(_EARLY,) if is_early else tuple(_sentences(known, outside, day, is_over)),
     )
 
 
@@ -141,9 +147,7 @@ def _on_day(days: Sequence[float], values: Sequence[float | None], day: float) -
     return before + part * (after - before)
 
 
-def _sentences(
-    known: list[PlannedFigure], outside: list[PlannedFigure], day: float, last_day: float, state: str
-) -> Iterator[str]:
+def _sentences(known: list[PlannedFigure], outside: list[PlannedFigure], day: float, is_over: bool) -> Iterator[str]:
     """Return sentences about what left its band, and one about how many did not."""
     for figure in outside:
         assert figure.actual is not None  # noqa: S101
@@ -155,7 +159,7 @@ def _sentences(
     figures = "figure" if n_known == 1 else "figures"
     if n_known == 0:
         yield "Nothing that was planned can be compared yet."
-    elif state in ("stopped", "finished") or day >= last_day:
+    elif is_over:
         yield f"Of {n_known} planned {figures}, {n_inside} ended inside their 8-in-10 range."
     elif not outside:
         yield f"On day {day:.0f} everything is as planned: {n_known} {figures} are inside their 8-in-10 range."

@@ -38,15 +38,21 @@ def quantile(values: FloatArray, probability: float) -> float:
     """Return the value that a further experiment stays at or below with this probability.
 
     It interpolates between the values of rank r, below which a further one lies with probability r / (n + 1). Infinite
-    values stand for experiments that never got there.
+    values stand for experiments that never got there; the last finite one is the quantile if this many got there.
 
     Examples
     --------
     >>> quantile(np.array([3.0, 1.0, 2.0]), 0.5), quantile(np.array([1.0, 2.0, np.inf]), 0.9)
     (2.0, inf)
+    >>> quantile(np.append(np.arange(23.0), [np.inf, np.inf]), 0.9)  # 92 % got there
+    22.0
     """
     ordered = np.sort(values)
-    return float(_at(ordered, probability * (ordered.size + 1) - 1))
+    found = float(_at(ordered, _rank(ordered.size, probability)[0]))
+    n_finite = int(np.count_nonzero(ordered < math.inf))
+    if found == math.inf and n_finite and n_finite >= probability * ordered.size:
+        return float(ordered[n_finite - 1])
+    return found
 
 
 def quantile_error(values: FloatArray, probability: float) -> float:

@@ -6,15 +6,12 @@ a rule can be chosen after the simulation.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise._types import FloatArray, IntArray
-from equipoise.analysis.evidence import TIGHTEST_AT, Evidence
-from equipoise.analysis.multiplicity import arm_failures
 from equipoise.experiment.provisional import MOST_MISSING, MOST_MOVED
 from equipoise.planner.paths import Paths
 
@@ -151,32 +148,6 @@ def decided_passages(paths: Paths, margin: float, provisional: BoolArray, times:
     ever = np.logical_or.accumulate(met & ~provisional, axis=-1)
     look = (~ever).sum(axis=-1)
     return _passages(paths, times, look, np.full(look.shape, 0.5), met.shape[-1])
-
-
-def with_confidence(
-    paths: Paths,
-    confidence: float,
-    *,
-    reward_range: tuple[float | None, float | None] | None = None,
-    tightest_at: float = TIGHTEST_AT,
-) -> Paths:
-    """Return the same paths with the intervals of another confidence, for all arms together.
-
-    They are computed from counts, means and spreads, as those of published figures: the same as in `status` for yes/no
-    rewards, and a little wider for others in a range. Some 30 us an interval. What compares arms stays as it was.
-    """
-    n_arms = paths.mean.shape[1]
-    counted = paths.counted.astype(np.float64)
-    evidence = Evidence.from_summary(
-        counted.ravel(),
-        np.nan_to_num(paths.estimate).ravel(),
-        np.nan_to_num(paths.spread).ravel(),
-        reward_range=reward_range,
-        tightest_at=tightest_at,
-    )
-    failures = arm_failures(1.0 - confidence, n_arms, n_arms)
-    low, high = evidence.intervals(np.broadcast_to(failures, counted.shape).ravel())
-    return replace(paths, low=low.reshape(counted.shape), high=high.reshape(counted.shape))
 
 
 def later(first: Passages, second: Passages) -> Passages:

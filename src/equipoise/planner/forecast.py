@@ -185,6 +185,10 @@ class Forecast:
     def _source(self) -> str:
         return f"From {self.replications + self.luck_replications} simulated experiments per way; ranges hold 8 in 10."
 
+    def __str__(self) -> str:
+        """Return the recommendation as text."""
+        return "\n".join(sentence.text for sentence in self._sentences)
+
     def __repr__(self) -> str:
         kind = "by formula" if self.by_formula else f"{self.replications} simulated experiments each"
         return f"Forecast({len(self.ways)} ways, {len(self.question.arms)} arms, {kind})"

@@ -172,7 +172,8 @@ class Guess:
             value, low, high = (None if one is None else read(part, one) for part, one in places)
         except InvalidInput as error:
             if error.parameter[0] in _NAMES:
-                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given, hint=error.hint) from None
+                hint = error.hint or _with_to(given)
+                raise InvalidInput.of(name, _FORMS.format(*scale.examples), given, hint=hint) from None
             raise error.within(name) from None
         if value is None and low is None and high is None:
             raise InvalidInput.of(name, _FORMS.format(*scale.examples), given)
@@ -185,8 +186,7 @@ class Guess:
             words = scale.words
             if at_ends and scale.low is not None:
                 words = f"at least {scale.low:g}" if scale.high is None else f"from {scale.low:g} to {scale.high:g}"
-            is_count = scale == SHARE and found.value > 1 and "%" not in str(given)
-            hint = f"{found.value:g} in a hundred is {found.value:g}%" if is_count else None
+            hint = quantities.of_a_hundred(given) if scale == SHARE else None
             got = given.plain() if isinstance(given, Guess) else given
             raise InvalidInput.of(name, f"must be {words}", got, hint=hint)
         return found
@@ -269,6 +269,12 @@ def _parts(text: str) -> tuple[Any, Any, Any]:
     if found is None or bool(found["guess"]) != bool(found["end"]):
         return text, None, None
     return found["guess"], _with_unit(found["low"], found["high"]), found["high"]
+
+
+def _with_to(given: Any) -> str | None:
+    """Return the hint for a range that was written with a dash."""
+    ends = re.fullmatch(r"\s*(\d[\d.,]*\s*[%A-Za-z]*)\s*[-\u2013]\s*(\d[\d.,]*\s*[%A-Za-z]*)\s*", str(given))
+    return None if ends is None else f"write {_with_unit(ends[1].strip(), ends[2])} to {ends[2].strip()}"
 
 
 def _with_unit(low: str, high: str) -> str:

@@ -64,10 +64,8 @@ class LivePlay:
 
     @property
     def is_over(self) -> bool:
-        """Whether everybody has come and every answer that is waited for is told."""
-        if len(self.arms) < self._n_people or not self._expected:
-            return len(self.arms) == self._n_people
-        return self._end is not None and self._expected[0][0] > self._end
+        """Whether everybody has come and every answer that will ever come is told."""
+        return len(self.arms) == self._n_people and not self._expected
 
     @property
     def _end(self) -> int | None:
@@ -107,6 +105,8 @@ class LivePlay:
         while not self.is_over:
             arrival = self._next_arrival()
             upcoming = [one for one in (arrival, self._expected[0][0] if self._expected else None) if one is not None]
+            if end is not None and min(upcoming) > end:
+                break
             self.play_until(max(upcoming) if end is None else min(max(upcoming), end))
         window = self.experiment.configuration.missing.window_microseconds
         if window is not None and self._n_people:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from equipoise import checks
+from equipoise import checks, quantities
 from equipoise._types import FloatArray
 from equipoise.errors import InvalidInput, UnknownName, within
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision, StoppingRule
@@ -44,7 +44,7 @@ SCENARIOS = ("as guessed", "no difference", "half the differences", "another arm
 """Named scenarios, in which arms are exactly as said; the rest of the guesses keep their ranges."""
 _SLACK = 4
 """If nothing says when enrolment ends: so many times the people that equal shares take for the goal, by formula."""
-_NEEDS_DAYS, _SAY_PER_DAY = "takes time, of which this plan knows nothing", "say how many people come a day"
+_NEEDS_DAYS, _SAY_PER_DAY = "takes time, of which this plan knows nothing", "give per_day: how many people come a day"
 _ENROLMENT_LOOKS, _LATER_LOOKS, _SLOW_LOOKS = 48, 8, 12
 
 
@@ -240,7 +240,7 @@ class Plan:
                 limit = high - low if name == "margin" else widest
                 if value is not None and value >= limit:
                     words = f"must be less than {limit:g}, which the range of rewards says already"
-                    share = f"{value:g} in a hundred is {value:g}%" if self.is_yes_no and value >= 1 else None
+                    share = quantities.of_a_hundred(value) if self.is_yes_no else None
                     raise InvalidInput.of(name, words, value, hint=share).within("goals")
 
     def _check_drift(self) -> None:
@@ -674,6 +674,15 @@ class Plan:
     def digest(self) -> str:
         """What identifies the plan: a hash of all that it says."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def __str__(self) -> str:
+        """Return what the plan assumes as text."""
+        from equipoise.planner.assumptions import assumptions
+
+        lines = [f"{one.subject}: {one.words}" for one in assumptions(self)]
+        return "\n".join(
+            [*([self.title] if self.title else []), *lines, f"ways: {', '.join(way.label for way in self.ways)}"]
+        )
 
     def _repr_html_(self) -> str:
         """Show in a notebook what the plan assumes."""

@@ -120,7 +120,9 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 def _plan(given: dict[str, Any]) -> Plan:
     arms = _arms(given)
     if not {"people", "per_day"} & set(given):
-        raise InvalidInput.of("people", "is missing", hint="say how many people there are, or how many come a day")
+        raise InvalidInput.of(
+            "people", "is missing", hint="give people: how many there are at most, or per_day: how many come a day"
+        )
     return Plan(arms=arms, **_tables(given))
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from types import NoneType
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from equipoise import checks, quantities
 from equipoise.errors import InvalidInput, UnknownName, within
@@ -20,6 +20,8 @@ class Part:
     """A part of a plan, which can be written as a mapping with the same keys."""
 
     _name: str
+    _meant: ClassVar[Mapping[str, str]] = {}
+    """Keys that people may write, with those that are meant."""
 
     @classmethod
     def of(cls, given: Any) -> Self:
@@ -31,7 +33,7 @@ class Part:
         with within(cls._name):
             if not isinstance(given, (Mapping, NoneType)):
                 raise InvalidInput(f"must be a table with {', '.join(allowed)}; got {given!r}")
-            check_keys(given or {}, allowed)
+            check_keys(given or {}, allowed, cls._meant)
         return dict(given or {})
 
     @classmethod
@@ -65,13 +67,13 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, tuple) else value
 
 
-def check_keys(table: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def check_keys(table: Mapping[str, Any], allowed: Sequence[str], meant: Mapping[str, str] | None = None) -> None:
     """Raise if a table has a key that is not allowed, and say which is meant."""
     import difflib
 
     for key in table:
         if key not in allowed:
-            near = difflib.get_close_matches(str(key), allowed, n=1)
+            near = [meant[key]] if meant and key in meant else difflib.get_close_matches(str(key), allowed, n=1)
             hint = f"did you mean {near[0]}?" if near else None
             raise UnknownName(f"unknown key {key!r}; allowed are {', '.join(allowed)}", hint=hint)
 

@@ -65,6 +65,7 @@ class People(Part):
     """
 
     _name = "people"
+    _meant = dict.fromkeys(("people", "total", "number", "n", "max", "at_most", "units"), "most")
     per_day: Any = None
     weekdays: Any = None
     ramp: Any = None
@@ -96,7 +97,7 @@ class People(Part):
             self._set(counts=self._checked_counts())
         elif self.per_day is None and self.most is None:
             raise InvalidInput.of(
-                "per_day", "is missing", hint="say how many people come a day, or most: how many in all"
+                "per_day", "is missing", hint="give per_day: how many people come a day, or most: how many in all"
             )
         if self.ramp is not None:
             ramp = quantities.duration_seconds(self.ramp, "ramp", needs_unit=True)

@@ -209,7 +209,7 @@ def _ways_of_table(table: Mapping[str, Any]) -> list[Way]:
                 found.append(made(value))
             except InvalidInput as error:
                 if error.parameter[:1] in (("reward_weight",), ("information_kept",), ("weights",)):
-                    raise InvalidInput.of(name, error.expected or "", value) from None
+                    raise InvalidInput.of(name, error.expected or "", value, hint=error.hint) from None
                 raise error.within(name, place) if name == "policies" else error from None
     return found
 

@@ -20,6 +20,7 @@ from equipoise.planner.words import Part, Sentence, about, day_of, days, number,
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast
+    from equipoise.planner.plan import Plan
     from equipoise.planner.sensitivity import Effect
     from equipoise.planner.stopping_choice import Alternatives, StoppingChoice
 
@@ -33,6 +34,12 @@ SMALLEST_GAIN = 0.02
 """A gain is told if it is at least this part of what people would gain if all had the best arm."""
 USEFUL = 0.1
 """If people are too few to learn anything, it is said how many it takes to know arms to this part of the range."""
+FEW = 10
+"""Guesses that come from fewer rewards than this are warned of."""
+VAGUE = 0.5
+"""So are rates whose range is longer than this."""
+FEWEST_FOR_HALF = 4
+"""What half of some simulated experiments do is said of this many at least."""
 MOST_TIMES = 100.0
 """Nobody is advised to take more than this many times as many people."""
 LARGE_BIAS = 0.1
@@ -75,10 +82,15 @@ def _is_quick(way: WayForecast, equal: WayForecast, question: Question) -> bool:
 def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
     """Return the sentences, the most important first."""
     if not forecast.question.has_goal and not _is_telling(forecast):
-        return (*_too_few(forecast), *_source(forecast))
+        return (*_too_few(forecast), *_few_rewards(forecast), *_source(forecast))
     way = chosen_way(forecast)
     if way is None:
-        return (*_not_within_reach(forecast), *_doubts(forecast, forecast.equal_shares), *_source(forecast))
+        return (
+            *_not_within_reach(forecast),
+            *_doubts(forecast, forecast.equal_shares),
+            *_few_rewards(forecast),
+            *_source(forecast),
+        )
     return (
         _take(way),
         *_goal(forecast, way),
@@ -90,6 +102,7 @@ def recommendation(forecast: Forecast) -> tuple[Sentence, ...]:
         *_next(forecast, way),
         *_honesty(forecast, way),
         *_doubts(forecast, way),
+        *_few_rewards(forecast),
         *_source(forecast),
     )
 
@@ -365,6 +378,8 @@ def _declare(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         rest = _near(choice.rest_width)
         rest = width(choice.rest_width) if rest.value == question.precision else rest
         missing = "{missed} of {of} end without it, half of them with ±{rest} or better."
+        if choice.rest * forecast.replications < FEWEST_FOR_HALF:
+            missing = "{missed} of {of} end without it."
         if choice.rest_width <= question.precision:
             missing = "{missed} of {of} end without it, most of them as too many rewards are missing."
         found.append(sentence("rest", missing, {"missed": missed, "of": of, "rest": rest}))
@@ -453,13 +468,54 @@ def _honesty(forecast: Forecast, way: WayForecast) -> list[Sentence]:
         if question.reward_range is None or None in question.reward_range:
             words += ": declare a range of rewards, or ask for more confidence"
         found.append(sentence("honesty", words + ".", parts))
-    for arm, bias in way.bias.items():
-        half = way.half_widths[arm].median
-        if math.isfinite(half) and abs(bias.value) - CLEAR * bias.error > LARGE_BIAS * half:
-            parts = {"bias": about(abs(bias.value)), "arm": f"'{arm}'"}
-            side = "below" if bias.value < 0 else "above"
-            found.append(sentence("bias", f"The mean of {{arm}} ends {{bias}} {side} the truth on average.", parts))
-    return found
+    return found + _bias(forecast, way)
+
+
+def _bias(forecast: Forecast, way: WayForecast) -> list[Sentence]:
+    """Say which means are clearly off at the stop, and what moves them."""
+    biased = {
+        arm: bias.value
+        for arm, bias in way.bias.items()
+        if math.isfinite(half := way.half_widths[arm].median)
+        and abs(bias.value) - CLEAR * bias.error > LARGE_BIAS * half
+    }
+    if not biased:
+        return []
+    worst = max(biased, key=lambda arm: abs(biased[arm]))
+    parts: Parts = {"bias": about(abs(biased[worst])), "arm": f"'{worst}'", "arms": whole(len(biased))}
+    side = "below" if biased[worst] < 0 else "above"
+    words = f"The mean of {{arm}} ends {{bias}} {side} the truth on average"
+    if len(biased) > 1:
+        words = (
+            f"The means of {{arms}} arms are off on average; that of {{arm}} most: it ends {{bias}} {side} the truth"
+        )
+    cause = "" if forecast.plan is None else _cause_of_bias(forecast.plan)
+    return [sentence("bias", words + (f", because {cause}" if cause else "") + ".", parts)]
+
+
+def _cause_of_bias(plan: Plan) -> str:
+    rewards, drift = plan.rewards, plan.drift
+    if drift.per_week or drift.step:
+        return "rewards drift"
+    if rewards.rule.default is not None:
+        return "missing rewards count as the default value"
+    if rewards.missing_ratio.value != 1 or not rewards.missing_ratio.is_sure:
+        return "rewards are missing more often after some outcomes than after others"
+    return ""
+
+
+def _few_rewards(forecast: Forecast) -> list[Sentence]:
+    """Warn of guesses that come from hardly any rewards, or say hardly anything."""
+    for arm in () if forecast.plan is None else forecast.plan.arms:
+        parts: Parts = {"arm": f"'{arm.name}'"}
+        if arm.rewards is not None and len(arm.rewards) < FEW:
+            words = "What is guessed of {arm} comes from {rewards} rewards: too few to trust any figure here."
+            return [sentence("few", words, parts | {"rewards": whole(len(arm.rewards))})]
+        if arm.rate is not None and arm.rate.ends[1] - arm.rate.ends[0] > VAGUE:
+            low, high = map(percent, arm.rate.ends)
+            words = "Next to nothing is known of {arm}, a rate of {low} to {high}: trust no figure here."
+            return [sentence("few", words, parts | {"low": low, "high": high})]
+    return []
 
 
 def _doubts(forecast: Forecast, way: WayForecast) -> list[Sentence]:

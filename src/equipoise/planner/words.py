@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-_PLURAL_OF_ONE = re.compile(r"(?<![\d.,])1 (day|hour|point|arm)s\b")
+_PLURAL_OF_ONE = re.compile(r"(?<![\d.,])1 (day|hour|point|arm|reward)s\b")
+_PERSON = re.compile(r"(?<![\d.,])1 people\b")
 
 Shown = float | int | str
 """A number as it is shown, or a date in ISO format."""
@@ -48,8 +49,8 @@ def sentence(about: str, template: str, parts: Mapping[str, Part | str] | None =
 
     Examples
     --------
-    >>> print(sentence("doubt", "It takes {days} days.", {"days": whole(1.2)}))
-    It takes 1 day.
+    >>> print(sentence("doubt", "It takes {days} days and {people} people.", {"days": whole(1.2), "people": whole(1)}))
+    It takes 1 day and 1 person.
     >>> sentence("goal", "It takes {days} days.", {"days": whole(67.3)})
     Sentence(text='It takes 67 days.', numbers={'days': 67}, about='goal')
     """
@@ -57,7 +58,8 @@ def sentence(about: str, template: str, parts: Mapping[str, Part | str] | None =
     texts = {name: part if isinstance(part, str) else part.text for name, part in given.items()}
     used = set(re.findall(r"{(\w+)}", template))
     numbers = {name: part.value for name, part in given.items() if isinstance(part, Part) and name in used}
-    return Sentence(_PLURAL_OF_ONE.sub(r"1 \1", template.format(**texts)), numbers, about)
+    text = _PLURAL_OF_ONE.sub(r"1 \1", _PERSON.sub("1 person", template.format(**texts)))
+    return Sentence(text, numbers, about)
 
 
 def whole(value: float) -> Part:
