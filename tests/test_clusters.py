@@ -107,7 +107,7 @@ def test_a_cluster_with_one_worker_gives_it_all_tasks() -> None:
     assert runs == eq.simulate(POLICIES[:1], ARMS, 100, 4, seed=5, checkpoints=study.steps(100))
 
 
-@pytest.mark.parametrize("backend", ["dask", RAY])
+@pytest.mark.parametrize("backend", [endurance("dask"), RAY])
 def test_a_cluster_simulates_plans_as_this_machine_does(backend: str, request: pytest.FixtureRequest) -> None:
     worlds = [new_world([0.3, 0.5], per_day=[40] * 5, delay=3600, missing=0.1)] * 6
     ways = [{"arms": ["a", "b"], "policy": eq.Uniform()}, {"arms": ["a", "b"], "reward_weight": 0.9}]

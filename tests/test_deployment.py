@@ -196,6 +196,7 @@ def test_the_health_check_of_the_image_tells_a_live_server_from_none(service):
     assert run(free_port()) != 0
 
 
+@pytest.mark.endurance
 def test_the_wheel_has_everything_that_the_source_has(tmp_path):
     """As the first stage builds it; a migration or a data file that is left out is missed only by users."""
     build = "-m pip wheel --quiet --disable-pip-version-check --no-deps --constraint constraints.txt"
