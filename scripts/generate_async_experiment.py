@@ -38,7 +38,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from equipoise import checks
 from equipoise.client.http_backend import HttpBackend
-from equipoise.errors import InvalidInput
 from equipoise.experiment import commands
 from equipoise.experiment.course import checked_instant, checked_period
 from equipoise.experiment.event_kinds import selection
