@@ -77,6 +77,11 @@ def test_what_the_page_counts_is_what_prometheus_counts(console: Console) -> Non
     assert f"{route['method']} {route['route']} 3 " in said
     assert "messages : 23 of 23 events" in said  # nobody has looked at charts, so no sums are kept
     assert view["traffic"]["in_flight"] == 1  # this one
+    [refused] = view["traffic"]["refused"]
+    assert (refused["experiment"], refused["calls"]) == ("messages", 1)
+    assert f"messages : {refused['error']} 1 time" in said
+    labels = f'experiment="messages",error="{refused["error"]}"'
+    assert f"equipoise_refused_total{{{labels}}} 1" in scraped
 
 
 def test_sums_that_were_read_are_not_behind(console: Console) -> None:

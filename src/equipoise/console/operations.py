@@ -31,6 +31,14 @@ class RouteFigures(NamedTuple):
     failed: int
 
 
+class RefusedFigures(NamedTuple):
+    """Calls about the units of an experiment that were refused with one class of error."""
+
+    experiment: str
+    error: str
+    calls: int
+
+
 @dataclass(frozen=True)
 class Traffic:
     """What the service did in the last so many seconds, as `/metrics` counts it."""
@@ -43,6 +51,10 @@ class Traffic:
     batch_requests: tuple[float | None, float | None]
     batch_seconds: tuple[float | None, float | None]
     """Median and 99th percentile."""
+    refused: tuple[RefusedFigures, ...]
+    """Most first."""
+    messages: tuple[tuple[str, int], ...]
+    """Messages to the webhook, by what became of them; empty if there were none."""
 
     @property
     def per_second(self) -> float:

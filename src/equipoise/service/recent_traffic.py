@@ -6,12 +6,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from equipoise.console.operations import RouteFigures, Traffic
+from equipoise.console.operations import RefusedFigures, RouteFigures, Traffic
 
 if TYPE_CHECKING:
     from equipoise.service.prometheus import Histogram, Metrics
 
 _EVERY_SECONDS = 10.0
+_MOST_REFUSED = 20
 _MOST_SAMPLES = 31
 """Five minutes of samples."""
 
@@ -61,6 +62,11 @@ class RecentTraffic:
             n_batches=sum(sizes.counts),
             batch_requests=(quantile(sizes, 0.5), quantile(sizes, 0.99)),
             batch_seconds=(quantile(times, 0.5), quantile(times, 0.99)),
+            refused=tuple(
+                RefusedFigures(experiment, error, calls)
+                for (experiment, error), calls in (now.refused - then.counts.refused).most_common(_MOST_REFUSED)
+            ),
+            messages=tuple(sorted((now.webhook - then.counts.webhook).items())),
         )
 
 
