@@ -178,7 +178,8 @@ def test_no_name_is_taken_for_html(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_people", [0, 1, 29])
 @pytest.mark.parametrize("state", ["enrolling", "paused", "stopped", "finished"])
 def test_every_experiment_has_one(state: str, n_people: int) -> None:
-    made = eq.Experiment.create("memory:", "mail", arms=["a", "b"], reward_weight=0.5, seed=1, paused=state == "paused")
+    settings = {"reward_weight": 0.5, "seed": 1, "metadata": {"plan": "of another program"}}
+    made = eq.Experiment.create("memory:", "mail", arms=["a", "b"], paused=state == "paused", **settings)  # type: ignore[arg-type]
     if state == "paused":
         made.resume()
     for number, one in enumerate(made.ask_many([f"u{k}" for k in range(n_people)])):

@@ -28,7 +28,7 @@ from equipoise.experiment.checkpoints import kept_rollup
 from equipoise.experiment.course import period_between
 from equipoise.experiment.event_log import read_event, read_history, read_unit
 from equipoise.experiment.execution import carry_out, create
-from equipoise.experiment.fidelity import PLAN, fidelity_of
+from equipoise.experiment.fidelity import fidelity_of
 from equipoise.experiment.full_report import MOST_CHANGES, FullReport
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
@@ -388,7 +388,6 @@ class StoreBackend:
             status = dataclasses.replace(status, alerts=self.status().alerts)
         compared = {name: chosen[name] for name in ("control", "confidence")}
         changes = self.changes(MOST_CHANGES + 1, {"before": event + 1})
-        metadata = state.configuration.metadata
         found = self._read(lambda transaction, _: transaction.head(self.number, event).seen_hash)
         return FullReport(
             name=self.name,
@@ -403,7 +402,7 @@ class StoreBackend:
             timeline=timeline,
             changes=tuple(changes[MOST_CHANGES - 1 :: -1]),
             has_earlier_changes=len(changes) > MOST_CHANGES,
-            fidelity=fidelity_of(status, metadata) if PLAN in metadata else None,
+            fidelity=_fidelity_if_planned(status, state),
             verification=self.verify() if is_verified else None,
         )
 
@@ -523,6 +522,13 @@ class StoreBackend:
         """Run a long read once: load the state first, in a transaction that can be retried."""
         self._read(lambda _, state: state)
         return self._read(work, repeatable=False)
+
+
+def _fidelity_if_planned(status: Status, state: State) -> Fidelity | None:
+    try:
+        return fidelity_of(status, state.configuration.metadata)
+    except InvalidInput:  # it was not made from a plan
+        return None
 
 
 def list_experiments(store: Store | str) -> list[ExperimentSummary]:
