@@ -80,7 +80,7 @@ def test_what_may_be_said_comes_first_and_tables_fit_the_terminal(run: Runner, m
 def test_a_report_names_the_checks_and_says_why_there_is_nothing_narrower(run: Runner, mail):
     text = " ".join(lines_of(run("report", "mail", "--by", "school")))
     assert "600 units, of which 600 rewards count" in text
-    assert "Nothing to report of: change over time, assignment as recorded, balance of attributes" in text
+    assert "Nothing found in: change over time, assignment as recorded, balance of attributes" in text
     assert "no narrower intervals" in text and "Enrolment did not end at a number of people" in text
     assert "adjusted for age" in text
     assert "Exploratory: " in text and "Nothing found by school." in text

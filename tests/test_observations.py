@@ -223,7 +223,7 @@ def test_a_report_says_what_data_collected_elsewhere_lack():
     frame = {"arm": ["a", "b"] * 10, "reward": [0, 1, 1, 0] * 5}
     assert [note.partition(":")[0] for note in eq.analyse(frame).notes] == [
         "No probabilities are given",
-        "No times are given",
+        "No times of assignments and times of rewards are given",
     ]
     times = [f"2027-03-{1 + i:02}" for i in range(20)]
     table = frame | {"p": [0.5] * 20, "asked": times, "told": times}

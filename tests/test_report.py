@@ -120,3 +120,84 @@ def test_an_arm_that_is_ruled_out_stays_so_when_arms_are_added():
     assert "a" not in after.may_be_best
     assert after.sentence.startswith("'b' is better than 'a'")
     assert not after.stopping[0].met
+
+
+FRAME = {"arm": ["a", "b"] * 50, "reward": [0.0, 1.0, 1.0, 1.0] * 25, "age": [30, 40] * 50}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"probabilities": ["px", "py"]}, "probabilities must name a column or a number for each arm"),
+        ({"reward_weight": "0.5"}, "reward_weight must be a number"),
+        ({"reward_weight": 2}, r"reward_weight must be in \[0, 1\]; got 2"),
+        ({"adjust": "age"}, "adjust must be a list of names of columns; got 'age'"),
+        ({"adjust": ["reward"]}, "adjust must hold what was known before the assignment; got 'reward'"),
+        ({"by": ["arm"]}, "by must hold what was known before the assignment; got 'arm'"),
+        ({"arm": "reward"}, "reward must be another column than that of the arm"),
+        ({"reward": "Reward"}, "hint: name the column as the frame does: 'reward'"),
+    ],
+)
+def test_wrong_arguments_of_an_analysis_are_named(settings, words):
+    with pytest.raises(InvalidInput, match=words):
+        eq.analyse(FRAME, **settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("arm;reward\na;1\nb;0\n", "separate the columns by commas, not by semicolons"),
+        ('arm,reward\na,"0,5"\nb,1\n', "write numbers with a decimal point"),
+        ("arm,reward\na,yes\nb,no\n", "write 1 for yes and 0 for no"),
+    ],
+)
+def test_files_that_spreadsheets_write_get_a_hint(tmp_path, text, words):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        eq.analyse(path)
+
+
+def test_a_directory_is_no_file():
+    with pytest.raises(InvalidInput, match="must be a data frame, or the path of a CSV file"):
+        eq.analyse("")
+
+
+def test_only_the_times_that_are_missing_are_asked_for():
+    given = FRAME | {"at": list(range(100))}
+    assert any(note.startswith("No times of rewards are given") for note in eq.analyse(given, at="at").notes)
+    both = eq.analyse(given, at="at", rewarded_at="at")
+    assert not any("times of" in note for note in both.notes)
+
+
+def test_data_of_a_bandit_get_no_intervals_of_ordinary_width():
+    frame = {"arm": ["a", "b"] * 50, "reward": [0.0, 1.0, 1.0, 1.0, 0.0] * 20}
+    settled, bandit = (eq.analyse(frame, budget=100, shares_settle=one) for one in (True, False))
+    assert settled.at_end.means
+    assert any("shares_settle=False" in note for note in settled.notes)
+    assert "shares of this policy need not settle" in bandit.at_end.refused[0]
+
+
+def test_published_figures_that_cannot_be_are_refused():
+    summary = eq.analysis.Evidence.from_summary
+    with pytest.raises(InvalidInput, match="std must be at most"):
+        summary([40, 40], [0.5, 0.5], [0.5, 5.0], reward_range=(0, 1))
+    with pytest.raises(InvalidInput, match="mean must have 2 entries"):
+        summary([40, 40], [0.5], [0.5, 0.5])
+    two = summary([40, 40], [0.2, 0.5], [0.4, 0.5], reward_range=(0, 1))
+    with pytest.raises(InvalidInput, match="names must be different"):
+        eq.analysis.compare(two, ["a", "a"])
+    with pytest.raises(InvalidInput, match="pairs must hold each pair once"):
+        eq.analysis.compare(two, ["a", "b"], pairs=[("a", "b"), ("b", "a")])
+
+
+def test_a_comparison_that_was_not_declared_says_so():
+    running = experiment(arms=["a", "b", "c"], control="a")
+    enrol(running, 90, lambda arm, i: {"a": 0.3, "b": 0.5, "c": 0.4}[arm])
+
+    def remarks(**choice):
+        return [one for one in running.compare(**choice).assumptions if "not declared beforehand" in one]
+
+    assert remarks() == remarks(control="a") == remarks(all_pairs=True) == []
+    assert remarks(control="b")[0].startswith("This control was not declared")
+    assert remarks(arm="b", other="c")[0].startswith("These two arms were not declared")

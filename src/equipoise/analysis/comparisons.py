@@ -220,12 +220,16 @@ def _pairs(
     n_arms = evidence.n_arms
     if len(names) != n_arms:
         raise InvalidInput.of("names", f"must have {n_arms} entries, one per arm", len(names))
+    if len(set(names)) < n_arms:
+        raise InvalidInput.of("names", "must be different", names)
     if control is not None and pairs is not None:
         raise InvalidInput.of("pairs", "must be left out where a control is named", pairs)
     if pairs is not None:
         places = [tuple(position(names, arm) for arm in _checked_pair(pair)) for pair in pairs]
         if not places:
             raise InvalidInput.of("pairs", "must have at least one pair of arms", pairs)
+        if len({frozenset(place) for place in places}) < len(places):
+            raise InvalidInput.of("pairs", "must hold each pair once", pairs)
         chosen = np.array(places, np.int64)
         return "pair", chosen[:, 0], chosen[:, 1], np.full(len(places), delta / len(places))
     if control is not None:

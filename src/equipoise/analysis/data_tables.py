@@ -63,7 +63,12 @@ class DataTable:
             if self.columns.count(name) != 1:
                 problem = "has no column" if name not in self.columns else "has several columns"
                 got = visible(", ".join(self.columns)) or "none"
-                raise InvalidInput(f"the frame {problem} {name!r}; its columns are {got}")
+                hint = None
+                if len(self.columns) == 1 and ";" in self.columns[0]:
+                    hint = "separate the columns by commas, not by semicolons"
+                elif alike := [one for one in self.columns if one.casefold() == name.casefold() and one != name]:
+                    hint = f"name the column as the frame does: {alike[0]!r}"
+                raise InvalidInput(f"the frame {problem} {name!r}; its columns are {got}", hint=hint)
             self._arrays[name] = array_of(source[name])
         sizes = {array.shape for array in self._arrays.values()}
         if len(sizes) > 1 or any(array.ndim != 1 for array in self._arrays.values()):
@@ -77,6 +82,8 @@ class DataTable:
 
     def _read_csv(self, path: Path) -> dict[str, list[str | None]]:
         """Read a CSV file as texts, None for empty cells, and keep the lines of its rows."""
+        if path.is_dir():
+            raise InvalidInput.of("frame", "must be a data frame, or the path of a CSV file", str(path))
         try:
             text = decoded(path.read_bytes(), str(path))
         except OSError as error:
@@ -132,7 +139,8 @@ class DataTable:
                 found[row] = float(value)
             except (TypeError, ValueError, OverflowError):
                 raise InvalidInput(
-                    f"column {column!r} must be a number or empty; got {value!r} ({self.where(row)})"
+                    f"column {column!r} must be a number or empty; got {value!r} ({self.where(row)})",
+                    hint=_number_hint(value),
                 ) from None
         return found
 
@@ -247,6 +255,14 @@ def checked_share(arm: str, share: Any) -> float:
     if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 <= share <= 1:
         raise InvalidInput(f"probabilities must name a column or a number in [0, 1]; got {share!r} for arm {arm!r}")
     return float(share)
+
+
+def _number_hint(value: Any) -> str | None:
+    """Return what to write instead of a text that people take for a number."""
+    text = str(value).strip().casefold()
+    if text in ("yes", "no", "true", "false", "y", "n"):
+        return "write 1 for yes and 0 for no"
+    return "write numbers with a decimal point" if text.count(",") == 1 and text.replace(",", "").isdecimal() else None
 
 
 def _name(item: Any) -> str:

@@ -32,6 +32,7 @@ TIGHTEST_AT = 500
 """Number of rewards per arm at which intervals are narrowest, unless a budget says better; others lose little."""
 _FEWEST_TO_TUNE = 30
 
+_ROUNDED = 1.05  # published figures are rounded
 _SMALLEST_VARIANCE = 1e-190  # of rewards whose third powers are no doubles the skewness is unknown
 
 
@@ -135,6 +136,9 @@ class Evidence:
         """
         rows = _rows()
         counts = checks.non_negative("pulls", pulls)
+        for name, values in (("mean", mean), ("std", std)):
+            if np.size(values) != counts.size:
+                raise InvalidInput.of(name, f"must have {counts.size} entries, one per arm", values)
         means = checks.vector("mean", np.where(counts > 0, mean, 0.0), size=counts.size)
         stds = checks.non_negative("std", np.where(counts > 1, std, 0.0), size=counts.size)
         skews = np.zeros(counts.size) if skewness is None else checks.vector("skewness", skewness, size=counts.size)
@@ -142,6 +146,10 @@ class Evidence:
         low, high = _ends(reward_range)
         unit = _unit(low, high)
         seen = counts > 0
+        most = 0.5 * (high - low) * np.sqrt(np.maximum(counts, 1) / np.maximum(counts - 1, 1)) * _ROUNDED
+        if (counts > 1)[stds > most].any():
+            arm = int(np.flatnonzero((counts > 1) & (stds > most))[0])
+            raise InvalidInput.of("std", f"must be at most {most[arm]:.4g}, as reward_range says", stds[arm], arm=arm)
         if ((means < low) | (means > high))[seen].any():
             arm = int(np.flatnonzero(seen & ((means < low) | (means > high)))[0])
             raise InvalidInput.of("mean", "must be within reward_range", float(means[arm]), arm=arm)

@@ -127,9 +127,9 @@ def _responses(report: Report) -> list[Check]:
     sentence = "The arms do not differ in how many rewards come, as far as can be seen."
     if speaks:
         sentence = (
-            f"Arms differ in silence: {rates[found.most]:.0%} of the units of {found.most!r} have a reward in time, "
-            f"{rates[found.least]:.0%} of those of {found.least!r}. Means of those who answered need not be those of "
-            "all."
+            f"Arms differ in how many rewards come: {rates[found.most]:.0%} of the units of {found.most!r} have a "
+            f"reward in time, {rates[found.least]:.0%} of those of {found.least!r}. Means of those who answered need "
+            "not be those of all."
         )
     return [Check("silence", speaks, sentence, found.p_value)]
 
@@ -175,7 +175,8 @@ def _missing(report: Report) -> list[Check]:
         return []
     share = n_missing / max(report.n_decisions, 1)
     worst = max(report.worst_cases, key=lambda one: one.missing / max(one.missing + one.counted, 1))
-    sentence = f"{n_missing:,} of {report.n_decisions:,} units have no reward ({share:.1%})."
+    have = "has" if n_missing == 1 else "have"
+    sentence = f"{n_missing:,} of {report.n_decisions:,} units {have} no reward ({share:.1%})."
     if math.isfinite(worst.low) and math.isfinite(worst.high):
         sentence += (
             f" Whatever these would have been, the mean of {worst.arm!r}, where most are missing, is "

@@ -430,7 +430,9 @@ def refusals(
                 found.append(Refusal(code, f"Of {number:,} {'unit' if number == 1 else 'units'} {words}.", which))  # type: ignore[arg-type]
     few = tuple(int(arm) for arm in np.flatnonzero(counts < FEWEST))
     if few:
-        said = _listed([f"{called[arm]} has {int(counts[arm])} rewards" for arm in few])
+        said = _listed(
+            [f"{called[arm]} has {int(counts[arm])} {'reward' if counts[arm] == 1 else 'rewards'}" for arm in few]
+        )
         found.append(Refusal("few-rewards", f"{said}; intervals at the end need {FEWEST} of every arm.", few))
     same = tuple(int(arm) for arm in np.flatnonzero((counts >= FEWEST) & ~(stds > 0)))
     if same and not of_two_values:

@@ -195,6 +195,8 @@ class Observations:
         """
         named = [arm, reward, probability, at, rewarded_at, *attributes]
         if probabilities is not None:
+            if not isinstance(probabilities, Mapping):
+                raise InvalidInput.of("probabilities", "must name a column or a number for each arm", probabilities)
             named += [column for column in probabilities.values() if isinstance(column, str)]
         table = DataTable(frame, [name for name in named if name is not None], may_have=["probability"])
         names, codes = table.arms(arm, arms)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.analysis.comparisons import compare, position
 from equipoise.analysis.covariates import CovariateSums, adjusted, columns_of
@@ -25,6 +26,7 @@ from equipoise.analysis.nonresponse import check_responses, corrections, missing
 from equipoise.analysis.observations import Observations
 from equipoise.analysis.randomisation import check_balance, check_draws
 from equipoise.analysis.results import Adjusted, AtEnd, Comparison, Report, Winner
+from equipoise.analysis.sentences import listed
 from equipoise.analysis.shrinkage import shrink
 from equipoise.analysis.subgroups import by_subgroup, explore
 from equipoise.errors import InvalidInput
@@ -202,6 +204,7 @@ def analyse(
     exploratory: Sequence[str] = (),
     budget: int | None = None,
     reward_weight: float | None = None,
+    shares_settle: bool = True,
     confidence: float = 0.95,
 ) -> Report:
     """Analyse data collected anywhere: one row per person, with the arm and the reward.
@@ -226,6 +229,9 @@ def analyse(
         The number of people declared beforehand, if enrolment ended there: then there are intervals of ordinary width.
     reward_weight : float, optional
         The dial of the policy, if it had one.
+    shares_settle : bool, default True
+        Whether the shares of the arms settle at positive numbers, as they do with fixed shares. With Thompson sampling,
+        UCB and other bandits they need not, and there are no intervals of ordinary width.
     confidence : float, default 0.95
         Of all intervals of one kind together.
 
@@ -238,6 +244,14 @@ def analyse(
     >>> report.comparison.arms[0].low < 1 / 3 < report.comparison.arms[0].high
     True
     """
+    adjust, by, exploratory = (
+        _columns(name, columns, arm, reward)
+        for name, columns in (("adjust", adjust), ("by", by), ("exploratory", exploratory))
+    )
+    if arm == reward:
+        raise InvalidInput.of("reward", "must be another column than that of the arm", reward)
+    if reward_weight is not None:
+        reward_weight = checks.number_between("reward_weight", reward_weight, 0, 1)
     observations = Observations.from_frame(
         frame,
         arm=arm,
@@ -262,9 +276,19 @@ def analyse(
         tightest_at=tightest_for([] if budget is None else [budget], observations.n_arms),
         stopped_by_budget=budget is not None,
         reward_weight=reward_weight,
+        shares_converge=shares_settle,
     )
     report = report_on(observations, design, adjust=adjust, by=by, confidence=confidence)
-    return dataclasses.replace(report, notes=(*report.notes, *_without(observations)))
+    return dataclasses.replace(report, notes=(*report.notes, *_taken_for_granted(report), *_without(observations)))
+
+
+def _taken_for_granted(report: Report) -> Iterator[str]:
+    """Say what intervals at the end rest on that data collected elsewhere cannot show."""
+    if report.at_end.means:
+        yield (
+            "The intervals at the number of units declared beforehand hold if the shares of the arms settle, as fixed "
+            "ones do. Say `shares_settle=False` of data from Thompson sampling, UCB or another bandit."
+        )
 
 
 def _without(observations: Observations) -> Iterator[str]:
@@ -275,11 +299,31 @@ def _without(observations: Observations) -> Iterator[str]:
             "within periods, and whether arms were drawn as planned is not checked. Give every arm's probability for "
             "each person (`probabilities`), or the shares if they were constant."
         )
-    if observations.at is None or observations.rewarded_at is None:
-        yield (
-            "No times are given: whether good rewards come faster than others is not checked. Give the columns of the "
-            "times of assignments and rewards (`at`, `rewarded_at`)."
+    lacking = [
+        (f"times of {what}", f"`{name}`")
+        for what, name, times in (
+            ("assignments", "at", observations.at),
+            ("rewards", "rewarded_at", observations.rewarded_at),
         )
+        if times is None
+    ]
+    if lacking:
+        names, parameters = zip(*lacking, strict=True)
+        yield (
+            f"No {listed(names)} are given: whether good rewards come faster than others is not checked. Give the "
+            f"columns of the {listed(names)} ({listed(parameters)})."
+        )
+
+
+def _columns(parameter: str, columns: Any, arm: str, reward: str) -> tuple[str, ...]:
+    """Return names of columns of attributes, which the arm and the reward are not."""
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise InvalidInput.of(parameter, "must be a list of names of columns", columns)
+    names = tuple(columns)
+    for name in names:
+        if name in (arm, reward):
+            raise InvalidInput.of(parameter, "must hold what was known before the assignment", name)
+    return names
 
 
 def _adjusted(observations: Observations, adjust: Sequence[str], control: int | None, delta: float) -> Adjusted | None:

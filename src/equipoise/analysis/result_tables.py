@@ -391,7 +391,7 @@ def check_notes(report: Report) -> tuple[str, ...]:
     silent = dict.fromkeys(_CHECKED.get(check.name, check.name) for check in report.checks if not check.speaks)
     notes = list(speaking)
     if silent:
-        notes.append(f"{'Nothing else' if speaking else 'Nothing'} to report of: {', '.join(silent)}.")
+        notes.append(f"Nothing {'else ' if speaking else ''}found in: {', '.join(silent)}.")
     return tuple(notes)
 
 

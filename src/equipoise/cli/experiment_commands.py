@@ -231,10 +231,9 @@ def create(
     made = make(experiments)
     settings, names = made.configuration, [arm.arm for arm in made.status().arms]
     data = {"name": made.name, "store": experiments.url, "arms": names} | settings.to_dict()
+    n_arms = "1 arm" if len(names) == 1 else f"{len(names):,} arms"
     print_answer(
-        data,
-        f"{made.name}: {len(names):,} arms, {settings.policy!r}, seed {settings.seed}, in {experiments.url}",
-        as_json,
+        data, f"{made.name}: {n_arms}, {settings.policy!r}, seed {settings.seed}, in {experiments.url}", as_json
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection
 from functools import partial
@@ -173,7 +174,12 @@ def comparison_of(state: State, status: Status, given: dict[str, Any]) -> Compar
     else:
         settings["pairs"] = [(arm, other)]
     settings = {"control": control, "name": state.name, "at": status.at, "provisional": status.provisional} | settings
-    return _compared(state, evidence_of(state), settings)
+    found = _compared(state, evidence_of(state), settings)
+    if len(state.names) < 3 or (arm is None and found.control in (None, state.configuration.control)):
+        return found
+    chosen = "This control was" if arm is None else "These two arms were"
+    remark = f"{chosen} not declared beforehand: if the data suggested the choice, the intervals are too narrow."
+    return dataclasses.replace(found, assumptions=(*found.assumptions, remark))
 
 
 def report_settings(state: State, given: dict[str, Any]) -> dict[str, Any]:
