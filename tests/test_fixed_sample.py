@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 import equipoise as eq
-from equipoise.analysis.fixed_sample import compared_pairs, differences_at_end, means_at_end, refusals
+from equipoise.analysis.fixed_sample import (
+    FEWEST_OF_EACH,
+    FEWEST_OF_EACH_OF_MANY,
+    compared_pairs,
+    differences_at_end,
+    means_at_end,
+    refusals,
+)
 
 summaries = st.lists(
     st.tuples(st.integers(5, 10_000), st.floats(-100, 100), st.floats(0.01, 50)), min_size=2, max_size=6
@@ -214,7 +221,32 @@ def test_nothing_is_simulated_where_something_else_is_wrong():
 
 
 def test_skewness_of_two_values_does_no_harm():
-    assert refusals(**FINE, skewness=[30.0, 30.0], of_two_values=True) == ()
+    assert refusals(**FINE, skewness=[30.0, 30.0], rarer=[40, 5]) == ()
+
+
+def test_intervals_of_two_values_need_some_of_the_rarer_one():
+    [found] = refusals(**FINE, rarer=[40, 4])
+    assert (found.code, found.arms) == ("rare", (1,))
+    assert found.sentence == "Of the rarer of two values, arm 1 has 4; intervals at the end need 5 of each."
+
+
+@pytest.mark.parametrize(("n_arms", "fewest"), [(2, FEWEST_OF_EACH), (25, FEWEST_OF_EACH_OF_MANY)])
+def test_from_so_few_on_wilsons_interval_nearly_holds(n_arms, fewest):
+    delta = 0.05 / n_arms
+    for n in (200, 300, 500, 1000):
+        seen = np.arange(n + 1)
+        found = means_at_end(
+            np.full(n + 1, n),
+            seen / n,
+            np.zeros(n + 1),
+            failure_probability=delta,
+            two_values=(0, 1),
+            simultaneous=False,
+        )
+        low, high = (np.array([getattr(one, end) for one in found]) for end in ("low", "high"))
+        rate = fewest / n
+        missed = stats.binom.pmf(seen, n, rate)[(rate < low) | (rate > high)].sum()
+        assert missed <= 2.5 * delta, (n, missed / delta)
 
 
 @pytest.mark.parametrize(

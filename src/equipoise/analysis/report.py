@@ -403,7 +403,7 @@ def _at_end(
         else observations.per_arm(np.isin(observations.state, (WAITING, HELD))),
         missing=missing,
         skewness=np.nan_to_num(evidence.skewness),
-        of_two_values=two_values is not None,
+        rarer=None if two_values is None else _of_rarer_value(pulls, mean, two_values),
         of_differences=True,
         simulated_shares=design.simulated_shares,
         names=names,
@@ -425,6 +425,13 @@ def _at_end(
         else ()
     )
     return AtEnd((), _named_all(means, names), _named_all(differences, names))
+
+
+def _of_rarer_value(pulls: FloatArray, mean: FloatArray, two_values: tuple[float, float]) -> FloatArray:
+    """Return how many rewards of the rarer value each arm has."""
+    low, high = two_values
+    larger = np.rint(pulls * (np.nan_to_num(mean, nan=low) - low) / (high - low))
+    return np.asarray(np.minimum(larger, pulls - larger))
 
 
 def two_values_of(observations: Observations) -> tuple[float, float] | None:

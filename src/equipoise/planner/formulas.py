@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -318,10 +318,11 @@ def _is_met(question: Question, counted: FloatArray, world: World) -> bool:
     if question.margin is None:
         return True
     evidence, delta, up = _evidence(question, counted, world), 1.0 - question.confidence, question.sign > 0
-    if int(may_be_best(evidence, delta, larger_is_better=up).sum()) == 1:
+    first: dict[str, Any] = {"larger_is_better": up, "n_first": evidence.n_arms}
+    if int(may_be_best(evidence, delta, **first).sum()) == 1:
         return True
     leader = int(np.argmax(question.sign * world.mean))
-    return bool(question.margin and loss_of_choosing(evidence, leader, delta, larger_is_better=up) <= question.margin)
+    return bool(question.margin and loss_of_choosing(evidence, leader, delta, **first) <= question.margin)
 
 
 def _needed(question: Question, share: FloatArray, world: World) -> float:
