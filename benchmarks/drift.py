@@ -26,7 +26,7 @@ from _trend_play import play
 import equipoise as eq
 from equipoise.analysis.drift import over_the_same_people, trend
 from equipoise.analysis.fixed_sample import differences_at_end
-from equipoise.analysis.student import upper_quantile
+from equipoise.analysis.t_quantiles import upper_quantile
 from equipoise.kernels.t_mixture import t_radius
 
 STD, STEPS, DELTA = 0.3, 4_000, 0.05

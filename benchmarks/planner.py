@@ -23,7 +23,7 @@ from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.paths import Paths
 from equipoise.planner.population import Population
 from equipoise.planner.trials import Way, default_looks, play
-from equipoise.planner.world import World, new_world
+from equipoise.planner.worlds import World, new_world
 
 HOURS = 3600.0
 RATES = [0.30, 0.33, 0.42, 0.50, 0.36]

@@ -19,7 +19,7 @@ import pytest
 
 import equipoise as eq
 from equipoise.planner.trials import play
-from equipoise.planner.world import new_world
+from equipoise.planner.worlds import new_world
 from equipoise.simulation import sweeps, workers
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from live_courses import FOUR, played
 from service_runner import serving_here
 
 import equipoise as eq
-from equipoise.console.dial import view_of
+from equipoise.console.dial_page import view_of
 from equipoise.console.dial_words import arm_rows, words_of
 from equipoise.experiment.gain_words import gain_words, is_yes_no
 from equipoise.service import Settings

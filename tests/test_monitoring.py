@@ -8,9 +8,9 @@ from scipy import stats
 
 from equipoise.monitoring.arrival_checks import ENROLMENT, REWARDS
 from equipoise.monitoring.budget import LIFETIME, critical_evidence, critical_z, spent
-from equipoise.monitoring.checks import checks_of
 from equipoise.monitoring.draw_checks import DRAWS, TRACKING
 from equipoise.monitoring.draws import draw_evidence
+from equipoise.monitoring.health_checks import checks_of
 from equipoise.monitoring.jumps import Moments, influence, mean_jump
 from equipoise.monitoring.proportions import change, evidence_of_more, excess, tally
 from equipoise.monitoring.reward_checks import DELAY_BY_ARM, DELAY_DRIFT, MISSING, MISSING_BY_ARM

@@ -14,7 +14,7 @@ from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.paths import Paths
 from equipoise.planner.population import Population
 from equipoise.planner.trials import READABLE, TrialsInterrupted, Way, default_looks, play
-from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO, new_world
+from equipoise.planner.worlds import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO, new_world
 
 HOUR, DAY = 3600.0, 86_400.0
 

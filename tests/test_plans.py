@@ -16,7 +16,7 @@ import equipoise as eq
 from equipoise.planner import SCENARIOS, plan_from_options, plan_with_options
 from equipoise.planner.population import Population
 from equipoise.planner.trials import play
-from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO
+from equipoise.planner.worlds import BETA, EMPIRICAL, GAMMA, NORMAL, YES_NO
 
 RATES = {"plain": "30%", "prize": "40% to 60%"}
 PEOPLE = eq.People(per_day=96, start="2027-03-01", until="2027-06-30")

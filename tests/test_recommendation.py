@@ -12,8 +12,8 @@ import pytest
 from recommendation_cases import CASES, EVEN, STEEP, TILTED, N, _forecast
 
 from equipoise.planner.figures import Range
+from equipoise.planner.plan_words import about, day_of, numbers_in, out_of
 from equipoise.planner.recommendation import chosen_way
-from equipoise.planner.words import about, day_of, numbers_in, out_of
 
 # Read every sentence again before writing this file anew.
 EXPECTED = json.loads((Path(__file__).parent / "data/recommendations.json").read_text(encoding="utf-8"))

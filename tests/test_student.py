@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import equipoise as eq
-from equipoise.analysis.student import upper_quantile, upper_tail
+from equipoise.analysis.t_quantiles import upper_quantile, upper_tail
 
 
 def exact_tail(t, freedom):

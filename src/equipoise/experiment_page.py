@@ -25,10 +25,10 @@ from equipoise.charts.drawings import can_draw, drawn
 from equipoise.charts.pages import NARROW, WIDE, Cell, Table, dark_colours, plain_specification, templates
 from equipoise.errors import InvalidInput
 from equipoise.experiment.dial import dial_words
+from equipoise.experiment.event_sentences import sentence_of
 from equipoise.experiment.fidelity import figure_text
 from equipoise.experiment.gain_words import gain_sentence, is_yes_no
 from equipoise.experiment.rule_progress import rule_lines
-from equipoise.experiment.sentences import sentence_of
 from equipoise.files import write_file
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 from equipoise.charts import forecasts, simulated_experiments
 from equipoise.charts.forecasts import deadline_text
 from equipoise.charts.pages import NARROW, WIDE, Cell, Picture, Table, plain_specification
-from equipoise.planner.assumptions import Assumption, assumptions
+from equipoise.planner.plan_assumptions import Assumption, assumptions
+from equipoise.planner.plan_words import out_of, whole, width
 from equipoise.planner.recommendation import chosen_way, goal_in_words
-from equipoise.planner.words import out_of, whole, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from equipoise.errors import visible
-from equipoise.monitoring.records import alike
+from equipoise.monitoring.health_records import alike
 from equipoise.status_table import Line
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from equipoise._types import FloatArray
 from equipoise.analysis.attributes import NUMBER, Attribute
 from equipoise.analysis.fixed_sample import compared_pairs
 from equipoise.analysis.results import Adjusted, AdjustedDifference, AdjustedMean
-from equipoise.analysis.student import upper_quantile
+from equipoise.analysis.t_quantiles import upper_quantile
 from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability
 

@@ -17,7 +17,7 @@ from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.analysis.fixed_sample import PER_SQUARED_SKEWNESS_OF_DIFFERENCES, compared_pairs
 from equipoise.analysis.results import Basis, OverTheSamePeople, SameDifference, SameMean, Trend
-from equipoise.analysis.student import upper_quantile
+from equipoise.analysis.t_quantiles import upper_quantile
 from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability
 

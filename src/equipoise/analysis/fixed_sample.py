@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from equipoise import checks
 from equipoise._types import FloatArray
 from equipoise.analysis.results import DifferenceAtEnd, MeanAtEnd, Method
-from equipoise.analysis.student import upper_quantile, upper_tail
+from equipoise.analysis.t_quantiles import upper_quantile, upper_tail
 from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability
 

@@ -19,12 +19,12 @@ from equipoise.analysis.covariates import CovariateSums, adjusted, columns_of
 from equipoise.analysis.delays import check_news
 from equipoise.analysis.drift import over_the_same_people, trend
 from equipoise.analysis.evidence import TIGHTEST_AT, Evidence, tightest_for
-from equipoise.analysis.findings import report_checks, report_sentences
 from equipoise.analysis.fixed_sample import differences_at_end, means_at_end, refusals
 from equipoise.analysis.multiplicity import arm_failures
 from equipoise.analysis.nonresponse import check_responses, corrections, missing_rewards, worst_cases
 from equipoise.analysis.observations import Observations
 from equipoise.analysis.randomisation import check_balance, check_draws
+from equipoise.analysis.report_findings import report_checks, report_sentences
 from equipoise.analysis.results import Adjusted, AtEnd, Comparison, Report, Winner
 from equipoise.analysis.sentences import listed
 from equipoise.analysis.shrinkage import shrink

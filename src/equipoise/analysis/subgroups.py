@@ -20,7 +20,7 @@ from equipoise.analysis.fixed_sample import compared_pairs
 from equipoise.analysis.multiplicity import discoveries
 from equipoise.analysis.results import GroupDifference, GroupMean, Interaction, Subgroups
 from equipoise.analysis.shrinkage import shrink
-from equipoise.analysis.student import upper_quantile
+from equipoise.analysis.t_quantiles import upper_quantile
 from equipoise.errors import InvalidInput
 from equipoise.theory.assumptions import checked_probability
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from equipoise.charts.live_course import Course, Mark
 from equipoise.experiment.course import period_between
+from equipoise.experiment.event_sentences import sentence_of
 from equipoise.experiment.records import Event, Status, Timeline
-from equipoise.experiment.sentences import sentence_of
 
 if TYPE_CHECKING:
     from equipoise.experiment import Experiment

@@ -12,8 +12,8 @@ import numpy as np
 from equipoise._types import FloatArray
 from equipoise.charts import style
 from equipoise.errors import InvalidInput
+from equipoise.planner.plan_words import day_of, days, out_of, width
 from equipoise.planner.recommendation import chosen_way, effect_in_words, goal_in_words
-from equipoise.planner.words import day_of, days, out_of, width
 
 if TYPE_CHECKING:
     from equipoise.charts.style import AnyChart

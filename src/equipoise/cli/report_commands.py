@@ -27,7 +27,7 @@ from equipoise.cli.stores import (
     open_experiment,
 )
 from equipoise.errors import EquipoiseError, InvalidInput, StoreError, UnknownExperiment, visible
-from equipoise.experiment.sentences import sentence_of
+from equipoise.experiment.event_sentences import sentence_of
 
 if TYPE_CHECKING:
     from equipoise.client import Client

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from equipoise.console.acts import quoted
 from equipoise.console.form_values import number_in, problem_in, text_in
-from equipoise.console.people import range_hint, reward_words
+from equipoise.console.people_page import range_hint, reward_words
 from equipoise.console.visits import Shown, Visit
 from equipoise.errors import EquipoiseError, InvalidInput, UnknownUnit
 from equipoise.experiment.names import LONGEST_UNIT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from equipoise.console.acts import quoted
 from equipoise.console.form_values import lines_in, number_in, optional_count, optional_number, optional_text, text_in
-from equipoise.console.words import counted
+from equipoise.console.help_page import counted
 from equipoise.errors import InvalidInput
 from equipoise.experiment import Budget, Deadline, Decided, Precision, StoppingRule
 from equipoise.experiment.configuration import checked_settings

@@ -12,8 +12,8 @@ from equipoise.console.addresses import address
 from equipoise.console.experiment_settings import LABELS
 from equipoise.console.experiment_settings import PATH as SETTINGS
 from equipoise.console.form_values import number_in, optional_number, optional_text, problem_in, text_in
+from equipoise.console.help_page import counted
 from equipoise.console.visits import Redirect, Shown, Visit
-from equipoise.console.words import counted
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment import ArmStatus, Status
 from equipoise.experiment.description import LONGEST_OF_ARMS, LONGEST_QUESTION, LONGEST_REWARD_UNIT, TEXTS

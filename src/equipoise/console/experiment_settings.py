@@ -9,8 +9,8 @@ from typing import Any
 
 from equipoise.console.acts import quoted
 from equipoise.console.addresses import address
+from equipoise.console.help_page import counted
 from equipoise.console.visits import Shown, Visit
-from equipoise.console.words import counted
 from equipoise.experiment.dial import dial_words
 
 PATH = "e/{name}/settings"

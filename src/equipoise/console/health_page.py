@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from equipoise.console.acts import ActView, Input, Sentence, quoted, reason_input
 from equipoise.console.addresses import address
 from equipoise.console.form_values import optional_text, problem_in, text_in
+from equipoise.console.help_page import counted
 from equipoise.console.visits import Redirect, Shown, Visit
-from equipoise.console.words import counted
 from equipoise.errors import EquipoiseError, InvalidInput
 from equipoise.experiment import Alert, Check, Health, LastVerification, RefusedCalls
 from equipoise.experiment.commands import checked_check
 from equipoise.experiment.event_kinds import MUTED, UNMUTED
 from equipoise.monitoring import check_names as names
-from equipoise.monitoring.records import SEVERITIES, alike
+from equipoise.monitoring.health_records import SEVERITIES, alike
 
 PATH, ACT = "e/{name}/health", "e/{name}/health/{act}"
 VERIFY = "verify"

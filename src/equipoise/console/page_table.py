@@ -12,21 +12,21 @@ from equipoise.console import (
     comparison,
     course_pictures,
     desk,
-    dial,
-    event_log,
+    dial_page,
     experiment_acts,
     experiment_list,
     experiment_report,
     experiment_settings,
     health_page,
+    help_page,
+    log_page,
     new_experiment,
     operations,
-    overview,
-    people,
+    overview_page,
+    people_page,
     plan_form,
     plan_list,
     plan_results,
-    words,
 )
 from equipoise.console.addresses import address
 from equipoise.console.plan_results import CHARTS
@@ -112,9 +112,9 @@ PAGES: tuple[Page, ...] = (
     ),
     Page(path=operations.PATH, show=operations.show, roles=ADMINS, is_cached=False),
     Page(path=operations.KEY, show=operations.show_key, roles=ADMINS, act=operations.revoke, is_cached=False),
-    Page(path="help", show=words.show, roles=EVERY_KEY, is_for_one=True),
-    Page(path="e/{name}", show=overview.show, tab="Overview", has_past=True),
-    Page(path=dial.PATH, show=dial.show, act=dial.act, tab="Dial"),
+    Page(path="help", show=help_page.show, roles=EVERY_KEY, is_for_one=True),
+    Page(path="e/{name}", show=overview_page.show, tab="Overview", has_past=True),
+    Page(path=dial_page.PATH, show=dial_page.show, act=dial_page.act, tab="Dial"),
     Page(path="e/{name}/compare", show=comparison.show, tab="Compare", has_past=True),
     Page(
         path=health_page.PATH,
@@ -131,8 +131,8 @@ PAGES: tuple[Page, ...] = (
         act=health_page.act_on_check,
         is_stale_checked=False,
     ),
-    Page(path=people.PATH, show=people.show, tab="People"),
-    Page(path=people.PERSON, show=people.show_person, act=people.act_on_person, is_stale_checked=False),
+    Page(path=people_page.PATH, show=people_page.show, tab="People"),
+    Page(path=people_page.PERSON, show=people_page.show_person, act=people_page.act_on_person, is_stale_checked=False),
     Page(
         path=desk.PATH,
         show=desk.show,
@@ -143,7 +143,7 @@ PAGES: tuple[Page, ...] = (
         is_stale_checked=False,
         is_cached=False,
     ),
-    Page(path="e/{name}/log", show=event_log.show, tab="Log"),
+    Page(path="e/{name}/log", show=log_page.show, tab="Log"),
     Page(path=experiment_report.PATH, show=experiment_report.show, tab="Report", has_past=True),
     Page(path=experiment_settings.PATH, show=experiment_settings.show, tab="Settings"),
     Page(path=experiment_acts.PATH, show=experiment_acts.show, roles=ADMINS, act=experiment_acts.act),
@@ -158,13 +158,13 @@ DATA: tuple[Data, ...] = (
         Data(path=f"e/{{name}}/{key}.json", read=partial(course_pictures.chart, key), has_past=True)
         for key in course_pictures.CHARTS
     ),
-    Data(path="e/{name}/log.jsonl", read=event_log.as_lines),
+    Data(path="e/{name}/log.jsonl", read=log_page.as_lines),
     Data(path="e/{name}/compare/differences.json", read=comparison.differences_chart, has_past=True),
     Data(path=f"{experiment_report.PATH}/arms.json", read=experiment_report.arms_chart, has_past=True),
     Data(path=f"{experiment_report.PATH}.html", read=experiment_report.as_page, has_past=True),
     Data(path=f"{experiment_report.PATH}.json", read=experiment_report.as_numbers, has_past=True),
-    Data(path=f"{dial.PATH}/prices.json", read=dial.prices_chart),
-    Data(path=f"{dial.PATH}/positions.json", read=dial.positions),
+    Data(path=f"{dial_page.PATH}/prices.json", read=dial_page.prices_chart),
+    Data(path=f"{dial_page.PATH}/positions.json", read=dial_page.positions),
 )
 """All data; a chart more is a row here."""
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from equipoise.console.help_page import counted
 from equipoise.console.visits import Plans, Shown, Visit
-from equipoise.console.words import counted
 
 AT_WORK = ("waiting", "working")
 """States of a plan that is not done yet."""

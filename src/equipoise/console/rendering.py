@@ -23,11 +23,11 @@ from markupsafe import Markup, escape
 
 from equipoise._version import __version__
 from equipoise.console.addresses import address, root
+from equipoise.console.help_page import STATES, counted
 from equipoise.console.page_table import PAGES, Page
 from equipoise.console.static_files import StaticFiles
 from equipoise.console.visits import Shown, Viewer, Visit
-from equipoise.console.words import STATES, counted
-from equipoise.monitoring.records import PROBLEM
+from equipoise.monitoring.health_records import PROBLEM
 
 if TYPE_CHECKING:
     from equipoise.experiment import Status

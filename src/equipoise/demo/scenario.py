@@ -15,7 +15,7 @@ from equipoise.experiment import Budget, DropUnit, Precision, Status
 from equipoise.objective import optimal_allocation
 from equipoise.planner.live_play import Clock, LivePlay
 from equipoise.planner.population import Population
-from equipoise.planner.world import GAMMA, World, new_world
+from equipoise.planner.worlds import GAMMA, World, new_world
 from equipoise.policies.pooled_balance import recommended
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from equipoise.experiment.commands import (
     Tell,
     Unmute,
 )
+from equipoise.experiment.event_sentences import sentence_of
 from equipoise.experiment.experiment import Experiment
 from equipoise.experiment.missing_rewards import DefaultReward, DropUnit, MissingReward, WaitForReward
 from equipoise.experiment.records import (
@@ -54,7 +55,6 @@ from equipoise.experiment.records import (
     Verification,
     WhatIf,
 )
-from equipoise.experiment.sentences import sentence_of
 from equipoise.experiment.stopping import Budget, Deadline, Decided, Precision, StoppingRule
 
 if TYPE_CHECKING:

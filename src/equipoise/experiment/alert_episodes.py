@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from equipoise.errors import StoreError
 from equipoise.experiment.event_kinds import MUTED, UNMUTED
 from equipoise.monitoring.check_names import CHECKS, OFF_PLAN
-from equipoise.monitoring.records import NOTE, PROBLEM, Alert, Check
+from equipoise.monitoring.health_records import NOTE, PROBLEM, Alert, Check
 from equipoise.store import Store, Transaction, schema
 from equipoise.store.schema import ALERT_COLUMNS, instant, microseconds
 

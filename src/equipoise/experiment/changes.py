@@ -10,7 +10,7 @@ from equipoise.experiment.configuration import MOST_ARMS, check_shares
 from equipoise.experiment.description import require_arms
 from equipoise.experiment.event_kinds import CHANGES_NOTHING, DESCRIBED, MUTED, NOTED, UNMUTED
 from equipoise.experiment.event_log import read_event
-from equipoise.experiment.sentences import sentence_of
+from equipoise.experiment.event_sentences import sentence_of
 from equipoise.experiment.state import (
     ACTIVE,
     ENROLLING,

@@ -16,7 +16,7 @@ from equipoise.monitoring.check_names import (
     VERIFICATION,
     WINDOWS_OVER,
 )
-from equipoise.monitoring.records import NOT_ENOUGH, NOTE, OK, PROBLEM, Check, LastVerification
+from equipoise.monitoring.health_records import NOT_ENOUGH, NOTE, OK, PROBLEM, Check, LastVerification
 from equipoise.store.schema import instant
 
 if TYPE_CHECKING:

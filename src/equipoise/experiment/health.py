@@ -19,8 +19,8 @@ from equipoise.experiment.state import FINISHED, load_state
 from equipoise.experiment.status import read_status
 from equipoise.experiment.watched_experiment import far_out, gone_from_estimates, watched_of, without
 from equipoise.monitoring.check_names import FROM_SUMS, SUMS_BY_HOUR, VERIFICATION
-from equipoise.monitoring.checks import checks_of
-from equipoise.monitoring.records import NOTE, OK, PROBLEM, SEVERITIES, Alert, Check, Health, RefusedCalls
+from equipoise.monitoring.health_checks import checks_of
+from equipoise.monitoring.health_records import NOTE, OK, PROBLEM, SEVERITIES, Alert, Check, Health, RefusedCalls
 from equipoise.monitoring.refusal_checks import check_refused
 from equipoise.store.schema import microseconds
 

@@ -23,11 +23,11 @@ from equipoise.experiment.price_records import DialPreset as DialPreset
 from equipoise.experiment.price_records import Gain as Gain
 from equipoise.experiment.price_records import PrecisionReached as PrecisionReached
 from equipoise.experiment.price_records import Prices as Prices
-from equipoise.monitoring.records import Alert as Alert
-from equipoise.monitoring.records import Check as Check
-from equipoise.monitoring.records import Health as Health
-from equipoise.monitoring.records import LastVerification as LastVerification
-from equipoise.monitoring.records import RefusedCalls as RefusedCalls
+from equipoise.monitoring.health_records import Alert as Alert
+from equipoise.monitoring.health_records import Check as Check
+from equipoise.monitoring.health_records import Health as Health
+from equipoise.monitoring.health_records import LastVerification as LastVerification
+from equipoise.monitoring.health_records import RefusedCalls as RefusedCalls
 from equipoise.unit_lifecycle import STATES
 
 if TYPE_CHECKING:  # NumPy is a third of what a client would import, and only histories use it

@@ -8,7 +8,7 @@ import numpy as np
 
 from equipoise._types import FloatArray
 from equipoise.monitoring.check_names import ENROLMENT, REWARDS
-from equipoise.monitoring.records import NOT_ENOUGH, OK, PROBLEM, Check
+from equipoise.monitoring.health_records import NOT_ENOUGH, OK, PROBLEM, Check
 from equipoise.monitoring.stalls import critical_silence, day_to_day, silence, usual_arrivals
 from equipoise.monitoring.sums import AGES, DAY, HourlySums
 from equipoise.monitoring.watched import Watched, duration

@@ -11,8 +11,8 @@ from equipoise._types import FloatArray, IntArray
 from equipoise.monitoring.budget import critical_evidence, critical_z
 from equipoise.monitoring.check_names import DRAWS, TRACKING
 from equipoise.monitoring.draws import draw_evidence
+from equipoise.monitoring.health_records import NOT_ENOUGH, Check
 from equipoise.monitoring.proportions import signed_root
-from equipoise.monitoring.records import NOT_ENOUGH, Check
 from equipoise.monitoring.sums import DAY
 from equipoise.monitoring.watched import LEVELS, Watched, percent
 

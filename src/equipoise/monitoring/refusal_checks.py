@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from equipoise.monitoring.check_names import REFUSED
-from equipoise.monitoring.records import OK, PROBLEM, Check, RefusedCalls
+from equipoise.monitoring.health_records import OK, PROBLEM, Check, RefusedCalls
 
 LEAST_SHARE, LEAST_CALLS = 0.05, 20
 """More than this share of the calls and more than so many of them are a problem."""

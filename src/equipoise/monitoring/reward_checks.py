@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from equipoise._types import FloatArray, IntArray
 from equipoise.monitoring.budget import critical_evidence, critical_z
 from equipoise.monitoring.check_names import DELAY_BY_ARM, DELAY_DRIFT, MISSING, MISSING_BY_ARM
+from equipoise.monitoring.health_records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.proportions import Excess, Tally, change, evidence_of_more, excess, tally
-from equipoise.monitoring.records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.sums import AGES, DAY, hours_of
 from equipoise.monitoring.watched import LEVELS, Watched, duration, percent
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from equipoise._types import FloatArray, IntArray
 from equipoise.monitoring.check_names import REWARD_JUMP, UNUSUAL_REWARD
+from equipoise.monitoring.health_records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.jumps import Jump, Moments, influence, mean_jump, variance_jump
-from equipoise.monitoring.records import NOT_ENOUGH, OK, Check
 from equipoise.monitoring.sums import DAY
 from equipoise.monitoring.watched import LEVELS, Watched
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from equipoise._types import FloatArray
-from equipoise.monitoring.records import NOTE, OK, PROBLEM
+from equipoise.monitoring.health_records import NOTE, OK, PROBLEM
 from equipoise.monitoring.sums import DAY, HourlySums
 
 LEVELS = (OK, NOTE, PROBLEM)

@@ -25,13 +25,13 @@ from equipoise.planner.refinement import question_of
 from equipoise.planner.stopping_choice import Alternatives, fewer_arms, round_up
 from equipoise.planner.trials import Way as SimulatedWay
 from equipoise.planner.way_forecast import WayForecast, compared
-from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, YES_NO
+from equipoise.planner.worlds import BETA, EMPIRICAL, GAMMA, YES_NO
 from equipoise.policies import Uniform
 from equipoise.stats import ArmStats
 
 if TYPE_CHECKING:
     from equipoise.planner.plan import Plan
-    from equipoise.planner.world import World
+    from equipoise.planner.worlds import World
 
 _STEPS = 22
 _NORMAL = NormalDist()

@@ -41,7 +41,7 @@ class LivePlay:
     --------
     >>> import equipoise as eq
     >>> from equipoise.planner.population import Population
-    >>> from equipoise.planner.world import new_world
+    >>> from equipoise.planner.worlds import new_world
     >>> people = Population(new_world([0.3, 0.5], per_day=[20, 20], delay=3600, missing=0.05), seed=1)
     >>> clock = Clock()
     >>> store, seed = eq.open_store("memory:", clock=clock), people.experiment_seed

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from equipoise.experiment import Experiment
     from equipoise.planner.forecast import Forecast
-    from equipoise.planner.world import World
+    from equipoise.planner.worlds import World
     from equipoise.progress import Progress
 
 _PLACES = {"missing": "rewards", "reward_cap": "rewards", "reward_range": "rewards"}
@@ -677,7 +677,7 @@ class Plan:
 
     def __str__(self) -> str:
         """Return what the plan assumes as text."""
-        from equipoise.planner.assumptions import assumptions
+        from equipoise.planner.plan_assumptions import assumptions
 
         lines = [f"{one.subject}: {one.words}" for one in assumptions(self)]
         return "\n".join(
@@ -686,7 +686,7 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """Show in a notebook what the plan assumes."""
-        from equipoise.planner.assumptions import assumptions
+        from equipoise.planner.plan_assumptions import assumptions
 
         rows = "".join(
             f"<tr><th scope='row'>{html.escape(one.subject)}</th><td>{html.escape(one.words)}</td></tr>"

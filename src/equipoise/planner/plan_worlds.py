@@ -14,7 +14,7 @@ from equipoise._types import FloatArray
 from equipoise.planner.guesses import NINE_OF_TEN
 from equipoise.planner.plan_parts import DAY
 from equipoise.planner.planned_arms import Delay, PlannedArm
-from equipoise.planner.world import BETA, EMPIRICAL, GAMMA, NORMAL, SHAPE_ROWS, UNLIMITED, YES_NO, World
+from equipoise.planner.worlds import BETA, EMPIRICAL, GAMMA, NORMAL, SHAPE_ROWS, UNLIMITED, YES_NO, World
 
 if TYPE_CHECKING:
     from equipoise.planner.plan import Plan

@@ -10,7 +10,7 @@ from equipoise import checks
 from equipoise._types import FloatArray, IntArray
 from equipoise.kernels import people as kernel
 from equipoise.kernels.people import MICROSECONDS, NEVER, People
-from equipoise.planner.world import World
+from equipoise.planner.worlds import World
 
 _UNLIKELY = 10.0
 """Nobody is left out unless more people come than expected by this many standard deviations, and a few."""
@@ -24,7 +24,7 @@ class Population:
 
     Examples
     --------
-    >>> from equipoise.planner.world import new_world
+    >>> from equipoise.planner.worlds import new_world
     >>> world = new_world([0.3, 0.5], per_day=[20, 20], delay=3600, missing=0.05, is_exact=True)
     >>> people = Population(world, seed=1)
     >>> people.n_people, people.arrived[:2] / 60e6

@@ -14,9 +14,21 @@ from typing import TYPE_CHECKING
 
 from equipoise.experiment.provisional import MOST_MISSING
 from equipoise.planner.figures import Range
+from equipoise.planner.plan_words import (
+    Part,
+    Sentence,
+    about,
+    day_of,
+    days,
+    number,
+    out_of,
+    percent,
+    sentence,
+    whole,
+    width,
+)
 from equipoise.planner.question import Question
 from equipoise.planner.way_forecast import WayForecast
-from equipoise.planner.words import Part, Sentence, about, day_of, days, number, out_of, percent, sentence, whole, width
 
 if TYPE_CHECKING:
     from equipoise.planner.forecast import Forecast

@@ -24,7 +24,7 @@ from equipoise.experiment.decider import Decider
 from equipoise.experiment.inference import leader_lost, tightest_at, widest_difference
 from equipoise.kernels import removes_exactly
 from equipoise.planner.paths import Paths
-from equipoise.planner.world import DAY, World
+from equipoise.planner.worlds import DAY, World
 from equipoise.progress import Progress, Reporter, StepBar, reporter
 from equipoise.simulation import available_processors
 from equipoise.simulation.workers import connected
@@ -201,7 +201,7 @@ def play(
     Examples
     --------
     >>> import equipoise as eq
-    >>> from equipoise.planner.world import new_world
+    >>> from equipoise.planner.worlds import new_world
     >>> worlds = [new_world([0.3, 0.5], per_day=[50] * 20, delay=3600)] * 4
     >>> arms = {"arms": ["plain", "prize"], "reward_range": (0, 1)}
     >>> paths = play(worlds, [arms | {"policy": eq.Uniform()}, arms | {"reward_weight": 0.9}], seed=1)

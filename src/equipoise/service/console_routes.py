@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
-from equipoise.console import words
+from equipoise.console import help_page
 from equipoise.console.error_pages import Link, SignInView, error_view
 from equipoise.console.long_work import LongWork
 from equipoise.console.memory import Memory
@@ -171,7 +171,7 @@ class Console:
     def _visit(self, exchange: Exchange, request: _Request, form: tuple[tuple[str, str], ...], is_get: bool) -> Answer:
         key, headers = self._key(request)
         if key is None and request.path == (b"help",) and is_get:
-            shown, now = words.show_words(), self._service.store.now()
+            shown, now = help_page.show_words(), self._service.store.now()
             return _html(200, self._renderer.alone(shown, depth=1, now=now, slots=request.slots))
         if key is None:
             return self._to_sign_in(request, is_get)

@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from equipoise.planner.guesses import SHARE, Guess
-from equipoise.planner.words import day_of, out_of, percent, width
+from equipoise.planner.plan_words import day_of, out_of, percent, width
 from equipoise.quantities import duration_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from equipoise.monitoring.arrival_checks import check_enrolment, check_rewards
 from equipoise.monitoring.draw_checks import check_draws, check_tracking
-from equipoise.monitoring.records import NOT_ENOUGH, Check
+from equipoise.monitoring.health_records import NOT_ENOUGH, Check
 from equipoise.monitoring.reward_checks import (
     check_delay_by_arm,
     check_delay_drift,

@@ -8,7 +8,7 @@ from typing import Any
 from equipoise.console.arm_table import ArmTable, arm_table
 from equipoise.console.course_pictures import pictures_of
 from equipoise.console.dial_change import DialChange, change_just_made
-from equipoise.console.event_log import EventLine, event_line
+from equipoise.console.log_page import EventLine, event_line
 from equipoise.console.pictures import Picture
 from equipoise.console.plan_fidelity import FidelityView, fidelity_view
 from equipoise.console.visits import Shown, Visit
