@@ -19,6 +19,7 @@ import statistics
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Event
 
 NAME, ARMS, RATES = "messages", list("abcde"), (0.1, 0.15, 0.2, 0.25, 0.3)
-BATCH = 5_000
+DAYS, BATCH = 30, 5_000
+"""They come evenly over a month, so that there are charts over time."""
 MOST_PAGE, MOST_OVERVIEW, MOST_POLL, MOST_COLD, MOST_TIMES = 100.0, 30.0, 5.0, 1_000.0, 1.2
 """Goals in milliseconds: the 95th percentile of pages, of the overview and of a poll, and the first overview of a new
 process; and how many times as long the 99th percentile of assignments may be with viewers."""
@@ -47,12 +49,14 @@ SAME_ORIGIN = {"sec-fetch-site": "same-origin"}
 
 def fill(url: str, units: int) -> str:
     """Make an experiment with this many units, nearly all of them rewarded, and return a key."""
-    with eq.open_store(url) as store:
+    now = [datetime.now(UTC) - timedelta(days=DAYS)]
+    with eq.open_store(url, clock=lambda: now[0]) as store:
         experiment = eq.Experiment.create(
             store, NAME, arms=ARMS, information_kept=0.7, reward_range=(0, 1), control="a", seed=1, floor=0.02
         )
         rng, rates, began = np.random.default_rng(2), dict(zip(ARMS, RATES, strict=True)), time.perf_counter()
         for first in range(0, units, BATCH):
+            now[0] += timedelta(days=DAYS * min(BATCH, units - first) / units)
             asked = experiment.ask_many([f"u{i}" for i in range(first, min(first + BATCH, units))])
             chance = rng.random(len(asked))
             answered = asked[: max(1, round(0.98 * len(asked)))]

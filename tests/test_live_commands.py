@@ -667,8 +667,9 @@ def test_the_dial_is_set_by_the_information_to_keep(run: Runner, exam: eq.Experi
     data = run.data("what-if", "exam", *arguments)
     assert (data["allocation"], data["information"]) == (other.allocation, other.information)
     lines = run("what-if", "exam", *arguments).out.splitlines()
-    assert lines[0].split() == ["arm", "now", "then", "+/-", "now", "+/-", "then"]
-    assert lines[5:7] == ["now   reward weight 0.6", "then  50% of the information kept about every arm"]
+    assert lines[0].split() == ["arm", "now", "then", "+/-", "if", "kept", "+/-", "if", "changed"]
+    assert lines[5] == "+/-: in status after 60 more units"
+    assert lines[7:9] == ["now   reward weight 0.6", "then  50% of the information kept about every arm"]
     first = next(i for i, line in enumerate(lines) if line.startswith("information  "))
     assert [line.partition(" about ")[2] for line in lines[first : first + 3]] == [
         "the arms on average",

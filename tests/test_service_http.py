@@ -61,9 +61,9 @@ def raw(here, request: bytes) -> bytes:
 
 def test_a_misspelt_parameter_is_refused_and_told_what_there_is(api):
     told = api.refused(422, "InvalidInput", "GET", path_of("x", "events"), params={"limt": 5})
-    assert "has the parameters after, limit, before, kinds, newest_first; got 'limt'" in told and "/docs" in told
+    assert "has the parameters after, limit, before, kinds, newest_first, at; got 'limt'" in told and "/docs" in told
     told = api.refused(422, "InvalidInput", "GET", path_of("x", "status"), params={"limit": 5})
-    assert "has no parameters; got 'limit'" in told
+    assert "has the parameters at; got 'limit'" in told
     told = api.refused(422, "InvalidInput", "GET", path_of("x", "history"), params={"points": 2, "a\x1b" * 50: ""})
     assert "got 'a\\x1ba" in told and len(told) < 400
     api.data("GET", path_of("x", "events"), params={"limit": 5, "after": 0})

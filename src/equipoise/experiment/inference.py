@@ -174,10 +174,15 @@ def comparison_of(state: State, status: Status, given: dict[str, Any]) -> Compar
     else:
         settings["pairs"] = [(arm, other)]
     settings = {"control": control, "name": state.name, "at": status.at, "provisional": status.provisional} | settings
-    found = _compared(state, evidence_of(state), settings)
-    if len(state.names) < 3 or (arm is None and found.control in (None, state.configuration.control)):
+    return _remarked(_compared(state, evidence_of(state), settings), state)
+
+
+def _remarked(found: Comparison, state: State) -> Comparison:
+    """Return a comparison that says so if it is of arms that were not declared for it."""
+    is_pair = found.compared == "pair"
+    if len(state.names) < 3 or (not is_pair and found.control in (None, state.configuration.control)):
         return found
-    chosen = "This control was" if arm is None else "These two arms were"
+    chosen = "These two arms were" if is_pair else "This control was"
     remark = f"{chosen} not declared beforehand: if the data suggested the choice, the intervals are too narrow."
     return dataclasses.replace(found, assumptions=(*found.assumptions, remark))
 
@@ -230,7 +235,8 @@ def report_of(state: State, status: Status, observations: Observations, settings
     optional = settings["optional"] - observations.attributes.keys()
     chosen = {name: value for name, value in settings.items() if name != "optional"}
     chosen["adjust"] = tuple(name for name in settings["adjust"] if name not in optional)
-    return report_on(observations, design, stats=state.stats, at=status.at, **chosen)
+    found = report_on(observations, design, stats=state.stats, at=status.at, **chosen)
+    return dataclasses.replace(found, comparison=_remarked(found.comparison, state))
 
 
 def _stopped_by_budget(state: State) -> bool:

@@ -150,6 +150,8 @@ def write_intervals(arms: FloatArray, failure: FloatArray, low: FloatArray, high
             y1, p1, y2, p2 = arms[HIGH_Y1, a], arms[HIGH_P1, a], arms[HIGH_Y2, a], arms[HIGH_P2, a]
             end = arms[HIGH, a] - arms[SCALE, a] * lowest_mean(n, y1, p1, y2, p2, threshold, arms[TUNED, a], top)
             high[a] = max(end, mean)
+        if low[a] > high[a]:  # the moments are none that rewards can have
+            low[a], high[a] = np.nan, np.nan
 
 
 @compiled
