@@ -131,6 +131,7 @@ def test_what_is_no_check_cannot_be_muted(console: Console, query: str) -> None:
         assert console.experiment.changes(1)[0].kind == "created"
 
 
+@pytest.mark.endurance
 def test_the_log_is_verified_beside_the_pages(console: Console) -> None:
     with Visitor(console.url, console.keys["reader"]) as visitor:
         assert "was never replayed" in text_of(visitor.page("e/messages/health"))

@@ -368,6 +368,7 @@ def test_the_answer_follows_what_is_typed(console: Console, browser: Browser) ->
         assert page.complaints == []
 
 
+@pytest.mark.endurance
 def test_a_page_follows_the_simulation_while_it_is_open(console: Console, browser: Browser) -> None:
     written = WRITTEN | {"title": "Followed", "per_day": "200"}
     with browser.page() as page:

@@ -247,6 +247,7 @@ def number(text):
     return float(text.replace(",", "").replace("\u2212", "-"))
 
 
+@pytest.mark.endurance
 def test_the_picture_of_the_readme_is_what_the_code_draws():
     work = Work()
     ours = points_of(drawn(readme_figure(readme_picture(work, replay_flu(work, (0.98,), (BONUS,))))))

@@ -761,6 +761,7 @@ def test_a_floor_decreases_for_an_objective_written_in_python():
     assert policy.target(stats)[0] == pytest.approx(0.3 / np.sqrt(5))
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("tracking", ["marginal", "windowed"])
 def test_pulls_follow_a_floor_that_decreases(tracking):
     policy = eq.PooledBalance(reward_weight=1.0, floor=0.3, floor_decay=0.25, tracking=tracking, forcing=0.0, mixing=0)

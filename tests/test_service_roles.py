@@ -274,6 +274,7 @@ def store(tmp_path_factory):
         yield store
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_server_notices_new_and_revoked_keys_and_tells_no_secrets(store, form):
     """A new key works at once, a revoked one not for longer than two seconds; uses are recorded, secrets nowhere."""

@@ -298,6 +298,7 @@ def test_a_lease_of_the_store_has_one_holder(url, clock, monkeypatch):
         assert ours.take()
 
 
+@pytest.mark.endurance
 def test_of_two_servers_one_sends(url, receiver):
     """Two servers of one store look every quarter of a second; the one that has the lease is killed in between."""
     clock = TurnedClock()
