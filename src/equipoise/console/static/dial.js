@@ -16,7 +16,7 @@ async function fetchPositions() {
 }
 
 function setEnd(line, people) {
-  line.setAttribute("x2", 6 + 7.2 * (people - 1));
+  line.setAttribute("x2", 6.1 + 7.2 * (people - 1));
   if (people) line.removeAttribute("display");
   else line.setAttribute("display", "none");
 }
