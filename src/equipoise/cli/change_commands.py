@@ -268,7 +268,7 @@ def what_if(
             "--more-units",
             "Dial",
             "N",
-            "Predict half-widths after so many further units; as many as there have been by default.",
+            "Further units to predict half-widths for; as many as there have been by default.",
             parser=COUNT,
         ),
     ] = None,

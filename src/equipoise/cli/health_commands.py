@@ -27,7 +27,7 @@ CheckName = Annotated[
 OfArm = Annotated[str | None, option("--arm", "Change", "ARM", "Only alerts about this arm.")]
 WebhookUrl = Annotated[
     str | None,
-    option("--webhook", "Alerts", "URL", "Who is told of alerts; better in EQUIPOISE_SERVE_WEBHOOK, or a file."),
+    option("--webhook", "Alerts", "URL", "Where alerts are sent; better in EQUIPOISE_SERVE_WEBHOOK, or a file."),
 ]
 WebhookSecret = Annotated[
     str | None,

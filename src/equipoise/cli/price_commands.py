@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from equipoise.experiment.records import DialPosition, Prices
 
 _EVERY = 5
-"""Of the positions without a name, this one of so many is printed."""
+"""Of the positions without a name, one of this number is printed."""
 
 
 def prices(

@@ -33,7 +33,7 @@ from equipoise.experiment.full_report import MOST_CHANGES, FullReport
 from equipoise.experiment.hash_chain import erase_unit
 from equipoise.experiment.inference import comparison_of, report_of, report_settings
 from equipoise.experiment.names import LONGEST_NAME, checked_new_name, checked_text, checked_who
-from equipoise.experiment.outlook import outlook_of, pace_of
+from equipoise.experiment.pace import outlook_of, pace_of
 from equipoise.experiment.prices import prices_of
 from equipoise.experiment.state import FINISHED, State, load_state
 from equipoise.experiment.status import describe, read_status, summaries, what_if

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from equipoise.store.transaction import Key
 
 GRACE_DAYS, GRACE_PEOPLE = 1, 100
-"""Nothing that chance may explain is told before so many days are over and so many people came."""
+"""Nothing that chance may explain is reported before this many days are over and this many people have come."""
 _RECENT_HOURS, _DAY_HOURS = 2, 24
 _ORDER = {state: place for place, state in enumerate((PROBLEM, NOTE, OK))}
 

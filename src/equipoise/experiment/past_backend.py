@@ -11,7 +11,7 @@ from equipoise.errors import InvalidInput
 from equipoise.experiment.backends import StoreBackend
 from equipoise.experiment.checkpoints import past_rollup
 from equipoise.experiment.event_log import read_history
-from equipoise.experiment.outlook import pace_of
+from equipoise.experiment.pace import pace_of
 from equipoise.experiment.past import Past, past_of
 from equipoise.experiment.timeline import timeline_of
 

@@ -61,7 +61,7 @@ class Settings:
     api : bool
         Whether to serve the API; False for the console alone.
     webhook : Webhook or None
-        Who is told of alerts.
+        Where alerts are sent.
     watch_seconds : float
         Time between two looks at the health of an experiment.
 

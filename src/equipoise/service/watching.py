@@ -90,7 +90,7 @@ class Watch:
     number_of : function
         Returns the number of an experiment by its name, if this process knows it.
     webhook : Webhook, optional
-        Who is told of alerts.
+        Where alerts are sent.
     observe : function, optional
         Called with what became of each attempt to send.
     """
